@@ -140,17 +140,6 @@ void gathers(Communicator& communicator) {
   }
 }
 
-void scatters_reductions(Communicator& communicator) {
-  for (const std::size_t count : {0, 1, 5, 1000, 300001}) {
-    std::vector<float> values(count, static_cast<float>(communicator.rank() + 1));
-    reduce_scatter(communicator, values, Reduction::sum);
-    const int size = communicator.size();
-    for (const float value : slice_of(std::span(values), size, communicator.rank())) {
-      expect(value == static_cast<float>(size * (size + 1) / 2), "a rank's slice holds the sum");
-    }
-  }
-}
-
 void reduces_by_every_algorithm(Communicator& communicator) {
   std::vector<Algorithm> algorithms{Algorithm::automatic, Algorithm::ring, Algorithm::halving_doubling, Algorithm::tree,
                                     Algorithm::hierarchical};
@@ -237,7 +226,6 @@ std::vector<SuiteCase> communicator_suite() {
           {"WaitingEnds", waiting_ends},
           {"Broadcasts", broadcasts},
           {"Gathers", gathers},
-          {"ScattersReductions", scatters_reductions},
           {"ReducesByEveryAlgorithm", reduces_by_every_algorithm},
           {"ReducesIn16Bits", reduces_in_16_bits},
           {"Splits", splits},

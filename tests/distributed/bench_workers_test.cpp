@@ -21,10 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-bool has_mpi() {
-  const auto names = comm::protocol_names();
-  return std::find(names.begin(), names.end(), "mpi") != names.end();
-}
+bool has_mpi() { return comm::has_transport("MPI"); }
 
 class BenchWorkers : public ::testing::Test {
  protected:

@@ -23,10 +23,7 @@ using report::TraceThread;
 
 constexpr double kRounding = 2e-9;  // of times in the file
 
-bool has_mpi() {
-  const auto names = comm::protocol_names();
-  return std::find(names.begin(), names.end(), "mpi") != names.end();
-}
+bool has_mpi() { return comm::has_transport("MPI"); }
 
 void expect_success(LaunchedJob& job) { EXPECT_EQ(job.exit_code(100s), 0) << job.err() << job.out(); }
 

@@ -28,8 +28,6 @@ void write_all(int socket, std::span<const std::byte> data) {
 SocketControl::SocketControl(int rank, std::vector<int> sockets, const std::atomic<Presence>* presences)
     : Communicator(rank, static_cast<int>(sockets.size())), sockets_(std::move(sockets)), presences_(presences) {}
 
-void SocketControl::abort(int code) { std::_Exit(code); }
-
 void SocketControl::post_send(int slot, std::span<const std::byte> data, int to, int tag) {
   state_at(states_, slot) = {};
   if (to == rank()) {

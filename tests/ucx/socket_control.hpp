@@ -17,7 +17,6 @@ class SocketControl : public Communicator {
 
   std::string_view protocol() const override { return "sockets"; }
   Presence presence(int rank) const override { return presences_[rank].load(); }
-  [[noreturn]] void abort(int code) override;
   using Communicator::introduce;
 
  protected:

@@ -135,10 +135,6 @@ std::vector<std::string> all_gather_text(Communicator& communicator, std::string
   return texts;
 }
 
-void reduce_scatter(Communicator& communicator, std::span<float> values, Reduction reduction) {
-  ring_reduce_scatter(communicator, values, reduction);
-}
-
 void all_reduce(Communicator& communicator, std::span<float> values, Reduction reduction) {
   make_tree(communicator, {})->reduce(values, reduction);
 }

@@ -35,8 +35,6 @@ std::vector<Value> all_gather_value(Communicator& communicator, const Value& min
   return all;
 }
 
-// Afterwards this rank's slice_of(values, size(), rank()) is reduced over all ranks, the rest undefined. Allocates.
-void reduce_scatter(Communicator& communicator, std::span<float> values, Reduction reduction);
 void all_reduce(Communicator& communicator, std::span<float> values, Reduction reduction);
 
 // Lets ranks that can do without a lost one agree on who is left; they notice a loss at different times, so presence()

@@ -119,7 +119,6 @@ class Communicator {
   // For callers that exit early with transfers under way: cancels them in all communicators of the job, so that nothing
   // touches their memory after this returns. Nothing can be sent or received afterwards.
   virtual void abandon() { interrupt(); }
-  [[noreturn]] virtual void abort(int code) = 0;  // ends all ranks of the job, without their cooperation
 
   // For waits in shared memory: Error(failed) if a rank is known to be gone. A system call per rank of the node.
   void check_peers() const;

@@ -63,14 +63,9 @@ LaunchPlace launch_place() {
   return {};
 }
 
-std::unique_ptr<World> join_world(std::string_view protocol) {
-  const auto names = protocol_names();
-  if (protocol != "auto" && std::find(names.begin(), names.end(), protocol) == names.end()) {
-    fail(protocol == "mpi" ? ErrorKind::unavailable : ErrorKind::bad_input,
-         "unknown protocol '{}'; this build has: auto, {}", protocol, fmt::join(names, ", "));
-  }
+std::unique_ptr<World> join_world() {
   const LaunchPlace place = launch_place();
-  if (place.size == 1 || protocol == "local") return std::make_unique<SingleWorld>();
+  if (place.size == 1) return std::make_unique<SingleWorld>();
 #ifdef TRIREME_WITH_MPI
   auto world = mpi::join();
   if (const int joined = world->communicator().size(); joined != place.size) {
@@ -85,15 +80,6 @@ std::unique_ptr<World> join_world(std::string_view protocol) {
        "{} has started {} ranks, but this build has no MPI to join them: install libopenmpi-dev and build again",
        place.launcher, place.size);
 #endif
-}
-
-std::vector<std::string> protocol_names() {
-  return {
-#ifdef TRIREME_WITH_MPI
-      "mpi",
-#endif
-      "local",
-  };
 }
 
 std::vector<std::pair<std::string, std::string>> transport_versions() {

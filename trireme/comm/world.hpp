@@ -29,9 +29,9 @@ class World {
   virtual void leave() = 0;
 };
 
-// "auto", or a name from protocol_names(). "mpi" without a launcher gives a world of one rank. Error(unavailable) if a
-// launcher started several ranks but this build has no transport to join them.
-std::unique_ptr<World> join_world(std::string_view protocol = "auto");
+// Without a launcher a world of one rank. Error(unavailable) if a launcher started several ranks but this build has no
+// transport to join them.
+std::unique_ptr<World> join_world();
 
 // Which task of which cluster this process is, and how it joins the others.
 struct ClusterPlace {
@@ -54,8 +54,6 @@ std::unique_ptr<World> join_world(const ClusterPlace& place, std::function<void(
 // UCX as a further tensor transport for joined ranks, which outlive it. Collective. nullptr without UCX in this build.
 std::unique_ptr<Communicator> add_ucx(Communicator& ranks);
 
-// "mpi" if found when building; "local".
-std::vector<std::string> protocol_names();
 // Name and version, at run time, of the libraries that the transports of this build use.
 std::vector<std::pair<std::string, std::string>> transport_versions();
 bool has_transport(const std::string& library);  // one of these, by its name

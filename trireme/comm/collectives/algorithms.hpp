@@ -22,7 +22,4 @@ std::unique_ptr<AllReduceAlgorithm> make_tree(Communicator& communicator, const 
 std::unique_ptr<AllReduceAlgorithm> make_hierarchical(Communicator& communicator, const AllReduceOptions& options,
                                                       const SharedMemory* arena);
 
-// The first half of the ring; afterwards this rank's slice is complete.
-void ring_reduce_scatter(Communicator& communicator, std::span<float> values, Reduction reduction);
-
 }  // namespace trireme::comm

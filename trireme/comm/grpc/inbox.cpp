@@ -103,7 +103,7 @@ std::shared_ptr<Inbox> Inboxes::get(int context) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Inbox>& inbox = inboxes_[context];
   if (inbox == nullptr) {
-    inbox = std::make_shared<Inbox>(std::make_shared<Notifier>());
+    inbox = std::make_shared<Inbox>();
     if (is_closed_) inbox->close();
   }
   return inbox;
@@ -111,7 +111,7 @@ std::shared_ptr<Inbox> Inboxes::get(int context) {
 
 void Inboxes::wake_all() {
   const std::lock_guard lock(mutex_);
-  for (const auto& [context, inbox] : inboxes_) inbox->notifier().notify();
+  for (const auto& [context, inbox] : inboxes_) inbox->notifier()->notify();
 }
 
 void Inboxes::close_all() {

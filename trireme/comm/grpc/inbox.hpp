@@ -65,8 +65,6 @@ struct PendingReceive {
 
 class Inbox {
  public:
-  explicit Inbox(std::shared_ptr<Notifier> notifier) : notifier_(std::move(notifier)) {}
-
   std::shared_ptr<PendingReceive> post(int from, int tag, std::span<std::byte> data);
   // False if the frame contradicts earlier ones: too many bytes, a duplicate, or a different size.
   [[nodiscard]] bool deliver(int from, const FrameHeader& header, std::unique_ptr<Payload> payload);
@@ -75,8 +73,7 @@ class Inbox {
   // Forgets posted receives and drops all later messages; returns when no write is in progress.
   void close();
 
-  Notifier& notifier() { return *notifier_; }
-  const std::shared_ptr<Notifier>& shared_notifier() { return notifier_; }
+  const std::shared_ptr<Notifier>& notifier() const { return notifier_; }
 
  private:
   struct Part {
@@ -100,7 +97,7 @@ class Inbox {
 
   void finish_if_complete(Channel& channel, std::uint64_t sequence, Message& message);
 
-  std::shared_ptr<Notifier> notifier_;
+  const std::shared_ptr<Notifier> notifier_ = std::make_shared<Notifier>();
   std::mutex mutex_;
   std::map<ChannelKey, Channel> channels_;
   int copying_ = 0;

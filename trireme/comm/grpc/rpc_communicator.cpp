@@ -46,14 +46,12 @@ RpcCommunicator::RpcCommunicator(Transport& transport, std::vector<int> tasks, i
 RpcCommunicator::~RpcCommunicator() { inbox_->close(); }
 
 // Every completion notifies; the timeout covers everything else.
-void RpcCommunicator::doze(Backoff&) { inbox_->notifier().wait(kLongestDoze); }
+void RpcCommunicator::doze(Backoff&) { inbox_->notifier()->wait(kLongestDoze); }
 
 void RpcCommunicator::abandon() {
   interrupt();
   transport_.abandon();
 }
-
-void RpcCommunicator::abort(int code) { std::_Exit(code); }
 
 void RpcCommunicator::post_send(int slot, std::span<const std::byte> data, int to, int tag) {
   const FrameHeader header{
@@ -64,7 +62,7 @@ void RpcCommunicator::post_send(int slot, std::span<const std::byte> data, int t
     send_to_self(header, data);
     return;
   }
-  if (data.size() > Sender::kCopiedBytes) sending.send = std::make_shared<PendingSend>(inbox_->shared_notifier());
+  if (data.size() > Sender::kCopiedBytes) sending.send = std::make_shared<PendingSend>(inbox_->notifier());
   sending.has_failed = !transport_.sender.post(task(to), header, data, sending.send);
 }
 

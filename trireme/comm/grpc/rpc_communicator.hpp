@@ -37,7 +37,6 @@ class RpcCommunicator : public Communicator {
   std::string describe_absence(int rank) const override { return transport_.roster.describe_absence(task(rank)); }
   void doze(Backoff& backoff) override;
   void abandon() override;
-  [[noreturn]] void abort(int code) override;
   using Communicator::set_members;
 
  protected:

@@ -94,9 +94,6 @@ class LocalCommunicator : public Communicator {
         context_(context) {}
 
   std::string_view protocol() const override { return "local"; }
-  [[noreturn]] void abort(int code) override {
-    fail(ErrorKind::failed, "{} ended the job with code {}", name_of(rank()), code);
-  }
   using Communicator::introduce;
 
  protected:

@@ -30,11 +30,6 @@ Presence MpiCommunicator::presence(int rank) const {
   return source ? source(world_ranks_[rank]) : Presence::here;
 }
 
-void MpiCommunicator::abort(int code) {
-  MPI_Abort(mpi_->world, code);
-  std::_Exit(code);
-}
-
 // Any call that probes for messages drives MPI.
 void MpiCommunicator::progress() {
   int found = 0;

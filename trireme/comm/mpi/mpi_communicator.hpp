@@ -59,7 +59,6 @@ class MpiCommunicator : public Communicator {
   Presence presence(int rank) const override;
   bool has_library_all_reduce() const override { return true; }
   void prepare_library_all_reduce() override;
-  [[noreturn]] void abort(int code) override;
   void progress() override;
   using Communicator::introduce;
 

@@ -269,11 +269,6 @@ void UcxCommunicator::help_others() {
   }
 }
 
-void UcxCommunicator::abort(int code) {
-  job_->control.abort(code);
-  std::_Exit(code);
-}
-
 std::unique_ptr<Communicator> UcxCommunicator::make_group(const std::vector<int>& ranks, int) {
   auto worker = std::make_unique<UcxWorker>(job_->context);
   Group group;

@@ -45,7 +45,6 @@ class UcxCommunicator : public Communicator {
   void progress() override;
   void doze(Backoff& backoff) override;
   void abandon() override;
-  [[noreturn]] void abort(int code) override;
   std::string describe_absence(int rank) const override;
 
  protected:
