@@ -13,7 +13,7 @@
 namespace trireme::testkit {
 namespace {
 
-using train::CheckpointTensor;
+using train::NamedTensor;
 using train::SafetensorsFile;
 
 class Export : public testing::Test {
@@ -24,7 +24,7 @@ class Export : public testing::Test {
     build_model(graph, "trivial", {.batch_size = 1, .num_classes = 3});
     VariableStore store(graph, 1);
     train::Checkpoint checkpoint = train::take_checkpoint(store, {.model = model, .classes = 3, .step = step});
-    for (CheckpointTensor& tensor : checkpoint.tensors) std::ranges::fill(tensor.value.f32(), static_cast<float>(step));
+    for (NamedTensor& tensor : checkpoint.tensors) std::ranges::fill(tensor.value.f32(), static_cast<float>(step));
     for (const NodeId id : graph.variables()) {
       HostTensor value(graph.node(id).outputs[0]);
       std::ranges::fill(value.f32(), 9.0f);

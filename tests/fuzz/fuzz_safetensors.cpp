@@ -35,9 +35,9 @@ std::vector<Bytes> seeds() {
   const std::vector<float> floats(12, 1.5f);
   const std::vector<std::int32_t> integers(2, 7);
   train::write_safetensors(folder / "file",
-                           {{"weights", {DataType::f32, Shape{2, 3, 2}}, std::as_bytes(std::span(floats))},
-                            {"counts", {DataType::i32, Shape{2}}, std::as_bytes(std::span(integers))},
-                            {"nothing", {DataType::f32, Shape{0, 5}}, {}}},
+                           {{"weights", HostTensor(Shape{2, 3, 2}, floats)},
+                            {"counts", HostTensor(Shape{2}, integers)},
+                            {"nothing", HostTensor(TensorType{DataType::f32, Shape{0, 5}})}},
                            {{"step", "7"}, {"model", "small"}});
   const Bytes file = read_bytes(folder / "file");
   return {file, Bytes(file.begin() + kLengthBytes, file.end() - 56)};

@@ -119,12 +119,8 @@ TEST_F(Checkpoints, OneFromBeforeThereWereSumsIsRead) {
     Metadata metadata = file.metadata();
     for (const char* key : {"epoch_steps", "epoch_loss", "epoch_seconds"}) EXPECT_EQ(metadata.erase(key), 1U) << key;
     EXPECT_FALSE(metadata.contains("train_seconds"));
-    std::vector<HostTensor> values;
     std::vector<NamedTensor> tensors;
-    for (const std::string& name : file.names()) values.push_back(file.read(name));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      tensors.push_back({file.names()[i], values[i].type(), std::as_bytes(values[i].f32())});
-    }
+    for (const std::string& name : file.names()) tensors.push_back({name, file.read(name)});
     write_safetensors(folder_ / "old.safetensors", tensors, metadata);
   }
   const CheckpointFile old(folder_ / "old.safetensors");

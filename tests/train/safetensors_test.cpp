@@ -41,11 +41,7 @@ TEST_F(Safetensors, AFileGivesBackWhatWasWritten) {
   const HostTensor weights(Shape{2, 3}, std::vector<float>{1, -2, 3.5f, 0, 1e-30f, 7});
   const HostTensor counts(Shape{2}, std::vector<std::int32_t>{-5, 1 << 30});
   const HostTensor scalar(4.0f);
-  const auto named = [](const std::string& name, const HostTensor& value) {
-    return NamedTensor{name, value.type(), {static_cast<const std::byte*>(value.data()), value.f32().size_bytes()}};
-  };
-  write_safetensors(path_, {named("b/weights", weights), named("a \"quoted\"", counts), named("s", scalar)},
-                    {{"step", "12"}});
+  write_safetensors(path_, {{"b/weights", weights}, {"a \"quoted\"", counts}, {"s", scalar}}, {{"step", "12"}});
   const SafetensorsFile file(path_);
   EXPECT_EQ(file.metadata(), (Metadata{{"step", "12"}}));
   EXPECT_EQ(file.names(), (std::vector<std::string>{"a \"quoted\"", "b/weights", "s"}));

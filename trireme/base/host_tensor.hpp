@@ -31,6 +31,7 @@ class HostTensor {
   std::int64_t elements() const { return std::ssize(data_); }
   void* data() { return data_.data(); }
   const void* data() const { return data_.data(); }
+  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(data_)); }
   std::span<float> f32() { return {reinterpret_cast<float*>(data_.data()), data_.size()}; }
   std::span<const float> f32() const { return {reinterpret_cast<const float*>(data_.data()), data_.size()}; }
   std::span<std::int32_t> i32() { return {reinterpret_cast<std::int32_t*>(data_.data()), data_.size()}; }

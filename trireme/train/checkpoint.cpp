@@ -20,38 +20,14 @@ constexpr std::string_view kPrefix = "checkpoint-", kSuffix = ".safetensors";
 
 std::string state_name(const Node& variable, int index) { return fmt::format("{}/optimizer/{}", variable.name, index); }
 
-std::span<const std::byte> bytes_of(const HostTensor& value) {
-  return {static_cast<const std::byte*>(value.data()), static_cast<std::size_t>(value.type().bytes())};
-}
-
 // Independent of tensor order: each hash starts with the name.
 std::uint64_t checksum_of(const std::string& name, const HostTensor& value) {
-  return hash_bytes(bytes_of(value), hash_bytes(std::as_bytes(std::span(name))));
+  return hash_bytes(value.bytes(), hash_bytes(std::as_bytes(std::span(name))));
 }
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
-Metadata to_metadata(const Checkpoint& checkpoint) {
-  const TrainingState& state = checkpoint.state;
-  std::uint64_t checksum = 0;
-  for (const CheckpointTensor& tensor : checkpoint.tensors) checksum += checksum_of(tensor.name, tensor.value);
-  Metadata metadata = state.others;
-  metadata["format"] = kFormat;
-  metadata["model"] = state.model;
-  metadata["classes"] = std::to_string(state.classes);
-  metadata["seed"] = std::to_string(state.seed);
-  metadata["step"] = std::to_string(state.step);
-  metadata["samples"] = std::to_string(state.samples);
-  metadata["global_batch_size"] = std::to_string(state.global_batch_size);
-  metadata["optimizer"] = state.optimizer;
-  if (state.train_seconds) metadata["train_seconds"] = fmt::format("{}", *state.train_seconds);
-  metadata["epoch_steps"] = std::to_string(state.epoch.steps);
-  metadata["epoch_loss"] = fmt::format("{}", state.epoch.loss);
-  metadata["epoch_seconds"] = fmt::format("{}", state.epoch.seconds);
-  metadata["checksum"] = hex(checksum);
-  return metadata;
-}
-
+// Of a file that is one, and undamaged.
 TrainingState state_of(const std::string& path, const SafetensorsFile& file) {
   MetadataReader metadata(fmt::format("'{}'", path), file.metadata());
   if (const std::string format = metadata.text("format"); format != kFormat) {
@@ -62,19 +38,7 @@ TrainingState state_of(const std::string& path, const SafetensorsFile& file) {
   if (metadata.text("checksum") != hex(checksum)) {
     bad_input("'{}' is damaged: its checksum does not match its tensors; use an older one", path);
   }
-  TrainingState state{.model = metadata.text("model"),
-                      .classes = metadata.number<std::int64_t>("classes"),
-                      .seed = metadata.number<std::uint64_t>("seed"),
-                      .step = metadata.number<std::int64_t>("step"),
-                      .samples = metadata.number<std::int64_t>("samples"),
-                      .global_batch_size = metadata.number<std::int64_t>("global_batch_size"),
-                      .optimizer = metadata.text("optimizer"),
-                      .train_seconds = metadata.number_if_any<double>("train_seconds"),
-                      .epoch = {.steps = metadata.number_if_any<std::int64_t>("epoch_steps").value_or(0),
-                                .loss = metadata.number_if_any<double>("epoch_loss").value_or(0),
-                                .seconds = metadata.number_if_any<double>("epoch_seconds").value_or(0)}};
-  state.others = metadata.rest();
-  return state;
+  return read_state(metadata);
 }
 
 std::optional<std::int64_t> step_of(const fs::path& path) {
@@ -93,6 +57,38 @@ bool is_left_over(const fs::path& path) {
 
 }  // namespace
 
+Metadata to_metadata(const TrainingState& state) {
+  Metadata metadata = state.others;
+  metadata["model"] = state.model;
+  metadata["classes"] = std::to_string(state.classes);
+  metadata["seed"] = std::to_string(state.seed);
+  metadata["step"] = std::to_string(state.step);
+  metadata["samples"] = std::to_string(state.samples);
+  metadata["global_batch_size"] = std::to_string(state.global_batch_size);
+  metadata["optimizer"] = state.optimizer;
+  if (state.train_seconds) metadata["train_seconds"] = fmt::format("{}", *state.train_seconds);
+  metadata["epoch_steps"] = std::to_string(state.epoch.steps);
+  metadata["epoch_loss"] = fmt::format("{}", state.epoch.loss);
+  metadata["epoch_seconds"] = fmt::format("{}", state.epoch.seconds);
+  return metadata;
+}
+
+TrainingState read_state(MetadataReader& metadata) {
+  TrainingState state{.model = metadata.text("model"),
+                      .classes = metadata.number<std::int64_t>("classes"),
+                      .seed = metadata.number<std::uint64_t>("seed"),
+                      .step = metadata.number<std::int64_t>("step"),
+                      .samples = metadata.number<std::int64_t>("samples"),
+                      .global_batch_size = metadata.number<std::int64_t>("global_batch_size"),
+                      .optimizer = metadata.text("optimizer"),
+                      .train_seconds = metadata.number_if_any<double>("train_seconds"),
+                      .epoch = {.steps = metadata.number_if_any<std::int64_t>("epoch_steps").value_or(0),
+                                .loss = metadata.number_if_any<double>("epoch_loss").value_or(0),
+                                .seconds = metadata.number_if_any<double>("epoch_seconds").value_or(0)}};
+  state.others = metadata.rest();
+  return state;
+}
+
 Checkpoint take_checkpoint(const VariableStore& store, TrainingState state) {
   Checkpoint checkpoint{.state = std::move(state), .tensors = {}};
   for (const NodeId id : store.all()) {
@@ -106,11 +102,12 @@ Checkpoint take_checkpoint(const VariableStore& store, TrainingState state) {
 }
 
 void write_checkpoint(const Checkpoint& checkpoint, const std::string& path) {
-  std::vector<NamedTensor> tensors;
-  for (const CheckpointTensor& tensor : checkpoint.tensors) {
-    tensors.push_back({tensor.name, tensor.value.type(), bytes_of(tensor.value)});
-  }
-  write_safetensors(path, tensors, to_metadata(checkpoint));
+  std::uint64_t checksum = 0;
+  for (const NamedTensor& tensor : checkpoint.tensors) checksum += checksum_of(tensor.name, tensor.value);
+  Metadata metadata = to_metadata(checkpoint.state);
+  metadata["format"] = kFormat;
+  metadata["checksum"] = hex(checksum);
+  write_safetensors(path, checkpoint.tensors, metadata);
 }
 
 CheckpointFile::CheckpointFile(const std::string& path)

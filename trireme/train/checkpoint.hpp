@@ -38,15 +38,13 @@ struct TrainingState {
   Metadata others = {};                      // from the trainer's observers
 };
 
-struct CheckpointTensor {
-  std::string name;
-  HostTensor value;
-};
+Metadata to_metadata(const TrainingState& state);
+TrainingState read_state(MetadataReader& metadata);  // takes all that is left
 
 // A copy in memory that training no longer changes.
 struct Checkpoint {
   TrainingState state;
-  std::vector<CheckpointTensor> tensors;
+  std::vector<NamedTensor> tensors;
 };
 
 Checkpoint take_checkpoint(const VariableStore& store, TrainingState state);

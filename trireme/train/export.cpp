@@ -58,17 +58,13 @@ void write_onnx([[maybe_unused]] const TrainedNetwork& network) {
 }
 
 void write_weights(const TrainedNetwork& network) {
-  std::vector<CheckpointTensor> tensors;
+  std::vector<NamedTensor> tensors;
   for (const NodeId id : network.values.all()) {
     tensors.push_back({network.values.node(id).name, network.values.get(id)});
   }
-  std::vector<NamedTensor> named;
-  for (const CheckpointTensor& tensor : tensors) {
-    named.push_back({tensor.name, tensor.value.type(), std::as_bytes(tensor.value.f32())});
-  }
   Metadata metadata = usage_of(network.checkpoint.state(), network.model.info);
   metadata["values"] = network.options.average ? "average" : "last";
-  write_safetensors(network.options.out, named, metadata);
+  write_safetensors(network.options.out, tensors, metadata);
 }
 
 struct Format {

@@ -33,9 +33,10 @@ std::string header_text(const std::vector<NamedTensor>& tensors, const Metadata&
   if (!metadata.empty()) header[kMetadataKey] = metadata;
   std::int64_t offset = 0;
   for (const NamedTensor& tensor : tensors) {
-    const std::int64_t end = offset + tensor.type.bytes();
+    const TensorType& type = tensor.value.type();
+    const std::int64_t end = offset + type.bytes();
     header[tensor.name] = {
-        {"dtype", type_name(tensor.type.dtype)}, {"shape", tensor.type.shape.dims()}, {"data_offsets", {offset, end}}};
+        {"dtype", type_name(type.dtype)}, {"shape", type.shape.dims()}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();
@@ -60,7 +61,7 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
   const std::uint64_t length = header.size();
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(header);
-  for (const NamedTensor& tensor : tensors) file.write(tensor.bytes);
+  for (const NamedTensor& tensor : tensors) file.write(tensor.value.bytes());
   file.commit();
 }
 

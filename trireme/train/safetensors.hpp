@@ -67,8 +67,7 @@ class MetadataReader {
 
 struct NamedTensor {
   std::string name;
-  TensorType type;  // f32 or i32
-  std::span<const std::byte> bytes;
+  HostTensor value;
 };
 
 // Writes a temporary file and renames it. Error(failed) if it cannot be written; nothing is left behind.

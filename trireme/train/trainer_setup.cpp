@@ -29,17 +29,6 @@ std::vector<StepConfig> evaluation_programs(const TrainingConfig& config) {
   return {program};
 }
 
-// What the first worker tells the others about a checkpoint. Numbers keep all their bits.
-nlohmann::json progress_json(const TrainingState& state) {
-  nlohmann::json json{{"step", state.step},
-                      {"samples", state.samples},
-                      {"epoch_steps", state.epoch.steps},
-                      {"epoch_loss", state.epoch.loss},
-                      {"epoch_seconds", state.epoch.seconds}};
-  if (state.train_seconds) json["train_seconds"] = *state.train_seconds;
-  return json;
-}
-
 TrainingOptions with_network(const Network& network, TrainingOptions options) {
   set_network(network);
   options.step.model = network.name;
@@ -83,7 +72,7 @@ Trainer::~Trainer() = default;
 
 // The first worker looks, and tells the others where to resume.
 void Trainer::open_checkpoint(comm::Communicator& workers) {
-  nlohmann::json found{{"classes", 0}, {"others", Metadata()}, {"error", ""}};
+  nlohmann::json found{{"state", Metadata()}, {"error", ""}};
   if (workers.rank() == 0) {
     try {
       resumed_ = open_latest_checkpoint(config_->checkpoint_dir);
@@ -95,9 +84,7 @@ void Trainer::open_checkpoint(comm::Communicator& workers) {
       }
       if (resumed_) {
         check_is_ours(resumed_->state());
-        found.update(progress_json(resumed_->state()));
-        found["classes"] = resumed_->state().classes;
-        found["others"] = resumed_->state().others;
+        found["state"] = to_metadata(resumed_->state());
       }
       checkpoints_ =
           std::make_unique<CheckpointWriter>(config_->checkpoint_dir, static_cast<int>(config_->keep_checkpoints));
@@ -109,13 +96,12 @@ void Trainer::open_checkpoint(comm::Communicator& workers) {
   workers.set_context("looking for checkpoints");
   found = nlohmann::json::parse(comm::broadcast_text(workers, found.dump()));
   if (const std::string error = found["error"]; !error.empty()) bad_input("{}", error);
-  if (!found.contains("step")) return;
-  first_sample_ = found["samples"];
-  first_ = {
-      .step = found["step"],
-      .train_seconds = found.contains("train_seconds") ? std::optional<double>(found["train_seconds"]) : std::nullopt,
-      .epoch = {.steps = found["epoch_steps"], .loss = found["epoch_loss"], .seconds = found["epoch_seconds"]}};
-  go_on_with(found["classes"], found["others"].get<Metadata>());
+  if (found["state"].empty()) return;
+  MetadataReader metadata("the first worker's checkpoint", found["state"].get<Metadata>());
+  const TrainingState state = read_state(metadata);
+  first_sample_ = state.samples;
+  first_ = {.step = state.step, .train_seconds = state.train_seconds, .epoch = state.epoch};
+  go_on_with(state.classes, state.others);
 }
 
 // Options not given are taken from the checkpoint; given ones must match it unless other data is allowed.
