@@ -25,7 +25,7 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-double wall_seconds() { return 1e-9 * static_cast<double>(perf::steady_nanoseconds()); }
+double wall_seconds() { return 1e-9 * static_cast<double>(steady_nanoseconds()); }
 
 struct StepTime {
   double wall = 0, processor = 0;

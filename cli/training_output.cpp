@@ -176,11 +176,7 @@ class TrainingCsv : public train::TrainerObserver {
     if (std::filesystem::is_directory(path, ignored)) bad_input("--csv {}: is a folder; {}", path, kAdvice);
     if (access(path.c_str(), W_OK) == 0) return;
     if (errno != ENOENT) bad_input("--csv {}: cannot write: {}; {}", path, std::strerror(errno), kAdvice);
-    try {
-      NewFile trial(path);
-    } catch (const Error& error) {
-      bad_input("--csv: {}; {}", error.what(), kAdvice);
-    }
+    check_can_make(path, "--csv: ", kAdvice);
   }
   void on_epoch(const train::EpochReport& report) override {
     const auto number = [&](double (train::Accuracy::*of)() const) {

@@ -1,19 +1,6 @@
 #include "trireme/base/barrier.hpp"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 namespace trireme {
-namespace {
-
-void relax() noexcept {
-#if defined(__x86_64__)
-  _mm_pause();
-#endif
-}
-
-}  // namespace
 
 void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
   constexpr int kSpins = 4000;  // about a tenth of a millisecond

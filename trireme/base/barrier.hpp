@@ -24,6 +24,13 @@ class Barrier {
   std::atomic<bool> abandoned_{false};
 };
 
+// Between two looks of a thread that spins.
+inline void relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
 // Waits until the value changes: spins first, since most waits take microseconds, then sleeps to free the core.
 void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept;
 

@@ -58,11 +58,7 @@ void check_writable(const std::string& path, const std::string& what) {
     if (::access(path.c_str(), W_OK) == 0) return;
     bad_input("cannot write {} to '{}': {}; {}", what, path, std::strerror(errno), kAdvice);
   }
-  try {
-    NewFile trial(path);  // the only test that covers permissions, quotas and read-only file systems alike
-  } catch (const Error& error) {
-    bad_input("cannot write {}: {}; {}", what, error.what(), kAdvice);
-  }
+  check_can_make(path, fmt::format("cannot write {}: ", what), kAdvice);
 }
 
 }  // namespace trireme

@@ -95,6 +95,14 @@ void NewFile::fail_to(const char* what, int code) const {
   throw WriteError(fmt::format("cannot {} '{}': {}", what, path_, std::strerror(code)));
 }
 
+void check_can_make(const std::string& path, const std::string& context, const std::string& advice) {
+  try {
+    const NewFile trial(path);
+  } catch (const Error& error) {
+    bad_input("{}{}; {}", context, error.what(), advice);
+  }
+}
+
 // An inaccessible path is reported by whoever opens it.
 bool is_special(const std::string& path) {
   std::error_code error;

@@ -47,6 +47,10 @@ class NewFile {
   std::int64_t written_ = 0;
 };
 
+// Error(bad_input), "<context>cannot write '<path>': ...; <advice>", if no NewFile can be made there. Leaves nothing
+// behind. The only test that covers permissions, quotas and read-only file systems alike.
+void check_can_make(const std::string& path, const std::string& context, const std::string& advice);
+
 // A device or pipe such as /dev/null or /dev/stdout: written to directly or not at all.
 bool is_special(const std::string& path);
 

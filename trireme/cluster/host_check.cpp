@@ -31,10 +31,6 @@ using nlohmann::json;
 
 constexpr auto kPatience = 30s;
 
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 std::vector<std::string> probe_command(const RemoteHost& host) {
   std::vector<std::string> words{host.program, "launch-probe"};
   add_port_options(host.ports, words);

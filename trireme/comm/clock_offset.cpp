@@ -14,19 +14,15 @@ namespace {
 constexpr std::size_t kQuestions = 40;
 constexpr std::size_t kFastest = 9;  // round trips whose median counts
 
-std::int64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(SteadyClock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 ClockOffset measure_clock_offset(Communicator& communicator, int other, int tag) {
   std::array<ClockOffset, kQuestions> answers;
   for (ClockOffset& answer : answers) {
-    const std::int64_t asked = now();
+    const std::int64_t asked = steady_nanoseconds();
     communicator.send({}, other, tag);
     communicator.receive(std::as_writable_bytes(std::span(&answer.at, 1)), other, tag);
-    const std::int64_t answered = now();
+    const std::int64_t answered = steady_nanoseconds();
     answer.round_trip = answered - asked;
     answer.offset = answer.at - (asked + answer.round_trip / 2);
   }
@@ -41,7 +37,7 @@ ClockOffset measure_clock_offset(Communicator& communicator, int other, int tag)
 void answer_clock_questions(Communicator& communicator, int asker, int tag) {
   for (std::size_t i = 0; i < kQuestions; ++i) {
     communicator.receive({}, asker, tag);
-    const std::int64_t time = now();
+    const std::int64_t time = steady_nanoseconds();
     communicator.send(std::as_bytes(std::span(&time, 1)), asker, tag);
   }
 }

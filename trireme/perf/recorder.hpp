@@ -52,10 +52,6 @@ struct Span {
   std::int32_t number = 0;  // step, bucket or batch, from 1; 0: none
 };
 
-inline std::int64_t steady_nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(SteadyClock::now().time_since_epoch()).count();
-}
-
 // The spans of one thread. One thread at a time adds; others may read only when nobody adds.
 class Track {
  public:

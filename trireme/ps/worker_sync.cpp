@@ -161,7 +161,7 @@ void WorkerSync::enqueue(Order order) {
     switch (order.kind) {
       case Order::Kind::push:
         if (BucketTrace& trace = traces_[order.bucket]; trace.track != nullptr && trace.track->is_recording()) {
-          trace.pushed = perf::steady_nanoseconds();
+          trace.pushed = steady_nanoseconds();
         }
         for (const Chunk& chunk : chunks_) {
           if (chunk.bucket != order.bucket) continue;

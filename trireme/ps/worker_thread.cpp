@@ -193,7 +193,7 @@ void WorkerSync::add_span(std::size_t bucket) {
   BucketTrace& trace = traces_[bucket];
   if (trace.pushed == 0) return;
   trace.track->add({.begin = trace.pushed,
-                    .end = perf::steady_nanoseconds(),
+                    .end = steady_nanoseconds(),
                     .label = trace.label,
                     .number = static_cast<std::int32_t>(bucket) + 1});
   trace.pushed = 0;

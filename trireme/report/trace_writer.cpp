@@ -33,11 +33,7 @@ EventText text_of(const perf::SpanLabel& label) {
 void check_trace_path(const std::string& path) {
   constexpr const char* kAdvice = "give a file in an existing, writable folder";
   if (path.empty() || path == "-") bad_input("--trace '{}': must be a file; {}", path, kAdvice);
-  try {
-    NewFile trial(path);
-  } catch (const Error& error) {
-    bad_input("--trace: {}; {}", error.what(), kAdvice);
-  }
+  check_can_make(path, "--trace: ", kAdvice);
 }
 
 std::string_view number_name(perf::SpanKind kind) {

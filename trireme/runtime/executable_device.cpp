@@ -316,7 +316,7 @@ double Executable::Impl::OnDevice::wait() {
 void Executable::Impl::OnDevice::add_device_span(double seconds) const {
   perf::Track* const track = owner_.trace_.device;
   if (track == nullptr || !track->is_recording()) return;
-  const std::int64_t end = perf::steady_nanoseconds();
+  const std::int64_t end = steady_nanoseconds();
   track->add({.begin = end - static_cast<std::int64_t>(1e9 * seconds), .end = end, .label = owner_.trace_.device_run});
 }
 

@@ -178,11 +178,7 @@ CheckpointWriter::CheckpointWriter(std::string folder, int keep, Write write)
     : folder_(std::move(folder)), keep_(keep), write_(std::move(write)) {
   std::error_code error;
   fs::create_directories(folder_, error);
-  try {
-    NewFile trial(checkpoint_path(folder_, 0));
-  } catch (const Error& problem) {
-    bad_input("{}; give a writable folder for checkpoints", problem.what());
-  }
+  check_can_make(checkpoint_path(folder_, 0), "", "give a writable folder for checkpoints");
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     if (is_left_over(entry.path())) fs::remove(entry.path(), error);
   }

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <tuple>
 
+#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
 #include "trireme/comm/host.hpp"
@@ -44,10 +45,6 @@ std::string version_message(double) {
 std::string scalar_message(const ScalarEvent&) { return {}; }  // no file to write to
 #endif
 
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 // Checks the existing part of the path: the rest would be created in it.
@@ -58,15 +55,11 @@ void EventFile::check(const std::string& folder) {
   while (!std::filesystem::exists(std::filesystem::symlink_status(there, error)) && there.has_relative_path()) {
     there = there.parent_path();
   }
-  try {
-    NewFile trial(there / "events.out.tfevents");
-  } catch (const Error& problem) {
-    bad_input("--tensorboard {}: {}; give a writable folder", folder, problem.what());
-  }
+  check_can_make(there / "events.out.tfevents", fmt::format("--tensorboard {}: ", folder), "give a writable folder");
 }
 
 EventFile::EventFile(const std::string& folder) {
-  const double now = now_seconds();
+  const double now = seconds_since_1970();
   const std::string version = version_message(now);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -99,7 +92,7 @@ EventFile::~EventFile() {
 void EventFile::add(const ScalarEvent& event) { append(scalar_message(event)); }
 
 void EventFile::add(const std::string& tag, std::int64_t step, float value) {
-  add({.tag = tag, .step = step, .value = value, .wall_seconds = now_seconds()});
+  add({.tag = tag, .step = step, .value = value, .wall_seconds = seconds_since_1970()});
 }
 
 void EventFile::append(const std::string& message) {

@@ -84,14 +84,6 @@ const Format& find_format(const ExportOptions& options) {
   return *found;
 }
 
-void expect_writable(const std::string& path) {
-  try {
-    const NewFile trial(path);
-  } catch (const Error& error) {
-    bad_input("{}; give a file in a writable folder", error.what());
-  }
-}
-
 void expect_averages(const CheckpointFile& checkpoint, const Graph& graph) {
   const auto has_average = [&](NodeId id) { return checkpoint.tensors().contains(average_name(graph.node(id))); };
   if (std::ranges::none_of(graph.variables(), has_average)) {
@@ -105,7 +97,7 @@ void expect_averages(const CheckpointFile& checkpoint, const Graph& graph) {
 ExportSummary export_checkpoint(const ExportOptions& options) {
   const Format& format = find_format(options);
   const auto checkpoint = open_checkpoint(options.checkpoint);
-  expect_writable(options.out);
+  check_can_make(options.out, "", "give a file in a writable folder");
 
   Graph graph;
   const TrainingState& state = checkpoint->state();

@@ -10,13 +10,10 @@
 #include <climits>
 #include <cstring>
 
+#include "trireme/base/barrier.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/comm/arithmetic.hpp"
 #include "trireme/comm/backoff.hpp"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace trireme::comm {
 namespace {
@@ -33,12 +30,6 @@ void futex_wait(std::atomic<std::uint32_t>& value, std::uint32_t old, std::int64
 }
 void futex_wake_all(std::atomic<std::uint32_t>& value) {
   syscall(SYS_futex, &value, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
-void relax() {
-#if defined(__x86_64__)
-  _mm_pause();
-#endif
 }
 
 // Fits the L1 cache together with the sources.

@@ -12,8 +12,6 @@
 namespace trireme::comm::rpc {
 namespace {
 
-std::int64_t steady_nanoseconds() { return SteadyClock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
-
 std::string describe_process(const Identity& identity) {
   return fmt::format("process {} on {}", identity.pid(), identity.host());
 }
