@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
+#include "trireme/base/parse.hpp"
 #include "trireme/cluster/environment.hpp"
 
 namespace trireme::cluster {
@@ -46,11 +46,9 @@ std::vector<pid_t> processes_of_job(const std::string& job_id) {
   std::vector<pid_t> found;
   std::error_code ignored;  // processes come and go meanwhile
   for (fs::directory_iterator it("/proc", ignored), end; it != end; it.increment(ignored)) {
-    const std::string name = it->path().filename();
-    pid_t pid = 0;
-    const auto [last, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (error != std::errc() || last != name.data() + name.size() || pid == getpid()) continue;
-    if (read_text(it->path() / "environ").find(entry) != std::string::npos) found.push_back(pid);
+    const auto pid = parse_number<pid_t>(it->path().filename().native());
+    if (!pid || *pid == getpid()) continue;
+    if (read_text(it->path() / "environ").find(entry) != std::string::npos) found.push_back(*pid);
   }
   return found;
 }

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <set>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/parse.hpp"
 
 namespace trireme::cluster {
 namespace {
@@ -48,10 +48,10 @@ Network parse_network(const std::string& text) {
   const std::size_t slash = text.find('/');
   const std::string address = text.substr(0, slash), bits = text.substr(slash + 1);
   Network network{.family = address.find(':') == std::string::npos ? AF_INET : AF_INET6};
-  const auto [end, error] = std::from_chars(bits.data(), bits.data() + bits.size(), network.bits);
+  network.bits = parse_number<int>(bits).value_or(-1);
   const int most = network.family == AF_INET ? 32 : 128;
-  if (inet_pton(network.family, address.c_str(), network.bytes.data()) != 1 || error != std::errc() ||
-      end != bits.data() + bits.size() || network.bits < 0 || network.bits > most) {
+  if (inet_pton(network.family, address.c_str(), network.bytes.data()) != 1 || network.bits < 0 ||
+      network.bits > most) {
     bad_input("--network {}: must be the name of an interface, such as eth0, or a network, such as 10.0.0.0/8", text);
   }
   return network;

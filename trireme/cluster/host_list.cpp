@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fstream>
 #include <functional>
 #include <numeric>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/parse.hpp"
 
 namespace trireme::cluster {
 namespace {
@@ -21,9 +21,8 @@ constexpr int kMostWorkers = 100'000;
 constexpr const char* kNotInNames = " \t'\"\\[]";
 
 int parse_count(const std::string& text, const std::string& host, const std::string& source) {
-  int count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > kMostWorkers) {
+  const int count = parse_number<int>(text).value_or(0);
+  if (count < 1 || count > kMostWorkers) {
     bad_input("{}: '{}' of host {}: must be a number of workers from 1 to {}", source, text, host, kMostWorkers);
   }
   return count;

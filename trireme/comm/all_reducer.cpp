@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/parse.hpp"
 #include "trireme/comm/collectives/algorithms.hpp"
 
 namespace trireme::comm {
 namespace {
 
-constexpr std::array<std::pair<Algorithm, std::string_view>, 6> kAlgorithms{{
+constexpr Names<Algorithm, 6> kAlgorithms{{
     {Algorithm::automatic, "auto"},
     {Algorithm::library, "library"},
     {Algorithm::ring, "ring"},
@@ -22,29 +23,11 @@ constexpr std::array<std::pair<Algorithm, std::string_view>, 6> kAlgorithms{{
     {Algorithm::hierarchical, "hierarchical"},
 }};
 
-constexpr std::array<std::pair<Wire, std::string_view>, 3> kWires{{
+constexpr Names<Wire, 3> kWires{{
     {Wire::fp32, "fp32"},
     {Wire::fp16, "fp16"},
     {Wire::bf16, "bf16"},
 }};
-
-template <typename Names>
-auto parse(const Names& names, std::string_view what, std::string_view name) {
-  std::vector<std::string_view> allowed;
-  for (const auto& [value, text] : names) {
-    if (text == name) return value;
-    allowed.push_back(text);
-  }
-  bad_input("unknown {} '{}'; choose one of {}", what, name, fmt::join(allowed, ", "));
-}
-
-template <typename Names, typename Value>
-std::string name_in(const Names& names, Value value) {
-  for (const auto& [named, text] : names) {
-    if (named == value) return std::string(text);
-  }
-  return "unknown";
-}
 
 double ring_seconds(const LinkCost& link, double add_rate, int ranks, double bytes) {
   const double moved = bytes * (ranks - 1) / ranks;
@@ -127,10 +110,10 @@ std::unique_ptr<AllReduceAlgorithm> make_algorithm(Algorithm algorithm, Communic
 
 }  // namespace
 
-Algorithm parse_algorithm(std::string_view name) { return parse(kAlgorithms, "all-reduce algorithm", name); }
-std::string to_string(Algorithm algorithm) { return name_in(kAlgorithms, algorithm); }
-Wire parse_wire(std::string_view name) { return parse(kWires, "wire format", name); }
-std::string to_string(Wire wire) { return name_in(kWires, wire); }
+Algorithm parse_algorithm(std::string_view name) { return parse_name(name, kAlgorithms, "all-reduce algorithm"); }
+std::string to_string(Algorithm algorithm) { return std::string(name_of(algorithm, kAlgorithms)); }
+Wire parse_wire(std::string_view name) { return parse_name(name, kWires, "wire format"); }
+std::string to_string(Wire wire) { return std::string(name_of(wire, kWires)); }
 
 Layout layout_of(const Communicator& communicator) {
   std::vector<int> ranks_of_node;

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -17,6 +16,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
+#include "trireme/base/parse.hpp"
 
 namespace trireme::comm {
 namespace {
@@ -233,9 +233,8 @@ Address parse_address(std::string_view text, std::string_view source) {
   }
   Address address{.host = parse_host(text.substr(0, colon), text, source)};
   constexpr int kLastPort = 65535;
-  const std::string_view port = text.substr(colon + 1);
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (error != std::errc() || end != port.data() + port.size() || address.port < 1 || address.port > kLastPort) {
+  address.port = parse_number<int>(text.substr(colon + 1)).value_or(0);
+  if (address.port < 1 || address.port > kLastPort) {
     bad_input("{}: '{}': the port must be a number from 1 to {}", source, text, kLastPort);
   }
   if (address.host == "0.0.0.0" || address.host == "::") {

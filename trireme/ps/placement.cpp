@@ -6,11 +6,16 @@
 #include <optional>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/parse.hpp"
 
 namespace trireme::ps {
 namespace {
 
-constexpr std::array kStrategies{Strategy::round_robin, Strategy::greedy, Strategy::split};
+constexpr Names<Strategy, 3> kStrategies{{
+    {Strategy::round_robin, "round_robin"},
+    {Strategy::greedy, "greedy"},
+    {Strategy::split, "split"},
+}};
 
 // `split` cuts variables above this share of a server's load; loads of the others, placed greedily, differ no more.
 constexpr double kLargeShare = 0.01;
@@ -64,27 +69,9 @@ std::int64_t aligned_cut(double position, std::int64_t end) {
 
 }  // namespace
 
-std::string_view to_string(Strategy strategy) {
-  switch (strategy) {
-    case Strategy::round_robin:
-      return "round_robin";
-    case Strategy::greedy:
-      return "greedy";
-    case Strategy::split:
-      return "split";
-  }
-  return "";
-}
+std::string_view to_string(Strategy strategy) { return name_of(strategy, kStrategies); }
 
-Strategy parse_strategy(std::string_view name) {
-  std::string known;
-  for (const Strategy strategy : kStrategies) {
-    if (to_string(strategy) == name) return strategy;
-    known += known.empty() ? "" : ", ";
-    known += to_string(strategy);
-  }
-  bad_input("unknown placement '{}'; choose one of {}", name, known);
-}
+Strategy parse_strategy(std::string_view name) { return parse_name(name, kStrategies, "placement"); }
 
 Placement::Placement(const Graph& graph, Strategy strategy, int servers) : strategy_(strategy) {
   if (servers < 1) bad_input("variables cannot be placed on {} parameter servers; 1 or more are needed", servers);

@@ -1,7 +1,6 @@
 #include "trireme/train/checkpoint.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -9,6 +8,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/hash.hpp"
 #include "trireme/base/new_file.hpp"
+#include "trireme/base/parse.hpp"
 
 namespace trireme::train {
 namespace {
@@ -44,10 +44,9 @@ TrainingState state_of(const std::string& path, const SafetensorsFile& file) {
 std::optional<std::int64_t> step_of(const fs::path& path) {
   const std::string name = path.filename();
   if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
-  const char *begin = name.data() + kPrefix.size(), *end = name.data() + name.size() - kSuffix.size();
-  std::int64_t step = 0;
-  const auto [stopped, error] = std::from_chars(begin, end, step);
-  return error == std::errc() && stopped == end && step >= 0 ? std::optional(step) : std::nullopt;
+  const std::size_t digits = name.size() - kPrefix.size() - kSuffix.size();
+  const auto step = parse_number<std::int64_t>(std::string_view(name).substr(kPrefix.size(), digits));
+  return step.value_or(-1) >= 0 ? step : std::nullopt;
 }
 
 bool is_left_over(const fs::path& path) {

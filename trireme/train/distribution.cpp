@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/parse.hpp"
 #include "trireme/comm/network_file.hpp"
 #include "trireme/config/tables.hpp"
 
@@ -13,8 +13,12 @@ namespace trireme::train {
 namespace {
 
 constexpr std::int64_t kMegabyte = 1'000'000;
-constexpr std::array kUpdates{VariableUpdate::independent, VariableUpdate::all_reduce, VariableUpdate::parameter_server,
-                              VariableUpdate::distributed_replicated};
+constexpr Names<VariableUpdate, 4> kUpdates{{
+    {VariableUpdate::independent, "independent"},
+    {VariableUpdate::all_reduce, "all_reduce"},
+    {VariableUpdate::parameter_server, "parameter_server"},
+    {VariableUpdate::distributed_replicated, "distributed_replicated"},
+}};
 constexpr const char* kHowToGetServers = "trireme launch --ps N starts them, --ps-hosts names those started by hand";
 
 constexpr const char* kNccl = "nccl";
@@ -26,9 +30,8 @@ VariableUpdate automatic_update(const DistributionOptions& options, const comm::
 }
 
 VariableUpdate parse_update(const DistributionOptions& options, const comm::JobSize& job, bool forward_only) {
-  const std::string& text = options.variable_update;
-  if (text == "auto") return automatic_update(options, job, forward_only);
-  return *std::ranges::find_if(kUpdates, [&](VariableUpdate update) { return text == to_string(update); });
+  if (options.variable_update == "auto") return automatic_update(options, job, forward_only);
+  return parse_name(options.variable_update, kUpdates, "--variable-update");
 }
 
 // The update method must suit the servers and training.
@@ -63,12 +66,11 @@ void resolve_all_reduce(const DistributionOptions& options, DistributionConfig& 
 
 std::int64_t parse_bucket(const std::string& text) {
   if (text == "auto") return 0;
-  double megabytes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), megabytes);
-  if (error != std::errc() || end != text.data() + text.size() || !(megabytes > 0 && megabytes <= 1e5)) {
+  const auto megabytes = parse_number<double>(text);
+  if (!megabytes || !(*megabytes > 0 && *megabytes <= 1e5)) {
     bad_input("--bucket-mb {}: must be auto or a number of megabytes above 0", text);
   }
-  return std::max<std::int64_t>(1, std::llround(megabytes * kMegabyte));
+  return std::max<std::int64_t>(1, std::llround(*megabytes * kMegabyte));
 }
 
 // Rejects options that need servers.
@@ -148,19 +150,7 @@ void check_batch_norm(const DistributionConfig& config) {
 
 }  // namespace
 
-std::string_view to_string(VariableUpdate update) {
-  switch (update) {
-    case VariableUpdate::independent:
-      return "independent";
-    case VariableUpdate::all_reduce:
-      return "all_reduce";
-    case VariableUpdate::parameter_server:
-      return "parameter_server";
-    case VariableUpdate::distributed_replicated:
-      return "distributed_replicated";
-  }
-  return "";
-}
+std::string_view to_string(VariableUpdate update) { return name_of(update, kUpdates); }
 
 DistributionConfig resolve(const DistributionOptions& options, const comm::JobSize& job, bool forward_only) {
   StepOptions step;

@@ -3,7 +3,6 @@
 // Used by checkpoints and `trireme export`; the safetensors library and PyTorch can read them.
 #pragma once
 
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "trireme/base/host_tensor.hpp"
+#include "trireme/base/parse.hpp"
 #include "trireme/data/files.hpp"
 
 namespace trireme::train {
@@ -37,21 +37,17 @@ class MetadataReader {
   template <typename Number>  // integers must be >= 0, others finite
   Number number(const std::string& key, int base = 10) {
     const std::string value = text(key);
-    const char* const end = value.data() + value.size();
-    Number number = 0;
-    std::from_chars_result read{};
+    std::optional<Number> number;
     bool is_possible = false;
     if constexpr (std::is_integral_v<Number>) {
-      read = std::from_chars(value.data(), end, number, base);
-      is_possible = !std::cmp_less(number, 0);
+      number = parse_number<Number>(value, base);
+      is_possible = number && !std::cmp_less(*number, 0);
     } else {
-      read = std::from_chars(value.data(), end, number);
-      is_possible = std::isfinite(number);
+      number = parse_number<Number>(value);
+      is_possible = number && std::isfinite(*number);
     }
-    if (!is_possible || read.ec != std::errc() || read.ptr != end) {
-      bad_input("{} is damaged: its {} is '{}'", source_, key, value);
-    }
-    return number;
+    if (!is_possible) bad_input("{} is damaged: its {} is '{}'", source_, key, value);
+    return *number;
   }
   // For entries that the first checkpoints lack.
   template <typename Number>

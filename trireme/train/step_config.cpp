@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <initializer_list>
@@ -15,6 +14,7 @@
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
+#include "trireme/base/parse.hpp"
 #include "trireme/config/tables.hpp"
 
 namespace trireme::train {
@@ -76,9 +76,8 @@ std::string checked_tune_cache(const std::string& path) {
 
 int parse_batch_split(const std::string& text, std::int64_t batch_size) {
   if (text == "auto") return 0;
-  int groups = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), groups);
-  if (error != std::errc() || end != text.data() + text.size() || groups < 1) {
+  const int groups = parse_number<int>(text).value_or(0);
+  if (groups < 1) {
     bad_input("--batch-split {}: must be auto or a number of groups of cores, 1 or more", text);
   }
   if (batch_size % groups != 0) {
