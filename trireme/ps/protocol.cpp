@@ -30,36 +30,20 @@ op::OptimizerRule rule_from_json(const json& from) {
 
 std::string_view to_string(Mode mode) { return mode == Mode::synchronous ? "synchronous" : "asynchronous"; }
 
-std::string to_text(const Setup& setup) {
-  json chunks = json::array();
-  for (const ChunkSetup& chunk : setup.chunks) {
-    chunks.push_back({chunk.name, chunk.elements, chunk.priority, to_json(chunk.rule)});
-  }
-  return json{{"workers", setup.workers},
-              {"mode", static_cast<int>(setup.mode)},
-              {"staleness", setup.staleness},
-              {"backup_workers", setup.backup_workers},
-              {"first_step", setup.first_step},
-              {"timeout_seconds", setup.timeout_seconds},
-              {"chunks", chunks}}
-      .dump(1);
+static void to_json(json& to, const ChunkSetup& chunk) {
+  to = {chunk.name, chunk.elements, chunk.priority, to_json(chunk.rule)};
 }
+static void from_json(const json& from, ChunkSetup& chunk) {
+  chunk = {from.at(0), from.at(1), from.at(2), rule_from_json(from.at(3))};
+  if (chunk.elements < 1) fail(ErrorKind::failed, "a chunk has no elements");
+}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setup, workers, mode, staleness, backup_workers, first_step, timeout_seconds, chunks)
+
+std::string to_text(const Setup& setup) { return json(setup).dump(1); }
 
 Setup setup_from_text(const std::string& text) {
   try {
-    const json from = json::parse(text);
-    Setup setup;
-    setup.workers = from.at("workers");
-    setup.mode = from.at("mode") == 0 ? Mode::synchronous : Mode::asynchronous;
-    setup.staleness = from.at("staleness");
-    setup.backup_workers = from.at("backup_workers");
-    setup.first_step = from.at("first_step");
-    setup.timeout_seconds = from.at("timeout_seconds");
-    for (const json& chunk : from.at("chunks")) {
-      setup.chunks.push_back({chunk.at(0), chunk.at(1), chunk.at(2), rule_from_json(chunk.at(3))});
-      if (setup.chunks.back().elements < 1) fail(ErrorKind::failed, "a chunk has no elements");
-    }
-    return setup;
+    return json::parse(text).get<Setup>();
   } catch (const json::exception& error) {
     fail(ErrorKind::failed, "cannot parse what a worker asks of this server: {}", error.what());
   }

@@ -18,28 +18,24 @@ Shard::Shard(std::uint32_t index, ChunkSetup chunk, const Setup& setup, const Cr
       gradients_(crowd.here.size()),
       clocks_(crowd.here.size()) {
   for (int state_index = 0; state_index < op::state_count(chunk_.rule.kind); ++state_index) {
-    AlignedMemory& state = states_.emplace_back(values_->bytes());
-    auto* first = static_cast<float*>(state.at(0));
-    std::fill(first, first + chunk_.elements, op::initial_state(chunk_.rule.kind, state_index));
+    const AlignedMemory& state = states_.emplace_back(values_->bytes());
+    std::ranges::fill(floats_in(state), op::initial_state(chunk_.rule.kind, state_index));
   }
 }
 
-std::span<float> Shard::values() const {
-  return {static_cast<float*>(values_->at(0)), static_cast<std::size_t>(chunk_.elements)};
+std::span<float> Shard::floats_in(const AlignedMemory& memory) const {
+  return {static_cast<float*>(memory.at(0)), static_cast<std::size_t>(chunk_.elements)};
 }
 
-std::span<float> Shard::array(std::uint32_t index) const {
-  if (index == 0) return values();
-  return {static_cast<float*>(states_[index - 1].at(0)), static_cast<std::size_t>(chunk_.elements)};
+bool Shard::waits(int worker) const {
+  return std::ranges::any_of(waiting_, [worker](const Waiting& waiting) { return waiting.push.worker == worker; });
 }
 
 std::span<float> Shard::gradient(int worker) {
-  const bool waits = std::any_of(waiting_.begin(), waiting_.end(),
-                                 [worker](const Waiting& waiting) { return waiting.push.worker == worker; });
-  if (waits) return {};
+  if (waits(worker)) return {};
   AlignedMemory& memory = gradients_[worker];
   if (memory.bytes() == 0) memory = AlignedMemory(chunk_.elements * static_cast<std::int64_t>(sizeof(float)));
-  return {static_cast<float*>(memory.at(0)), static_cast<std::size_t>(chunk_.elements)};
+  return floats_in(memory);
 }
 
 void Shard::add(int worker, const Header& header) { waiting_.push_back({{worker, header}, SteadyClock::now()}); }
@@ -186,11 +182,9 @@ std::optional<SteadyClock::time_point> Shard::waiting_since() const {
 std::vector<int> Shard::missing() const {
   std::vector<int> workers;
   for (std::size_t worker = 0; worker < clocks_.size(); ++worker) {
-    const bool waits = std::any_of(waiting_.begin(), waiting_.end(), [worker](const Waiting& waiting) {
-      return waiting.push.worker == static_cast<int>(worker);
-    });
     const bool is_slowest = setup_.mode == Mode::synchronous || clocks_[worker] == slowest_clock();
-    if (crowd_.active[worker] && !waits && is_slowest) workers.push_back(static_cast<int>(worker));
+    if (crowd_.active[worker] && !waits(static_cast<int>(worker)) && is_slowest)
+      workers.push_back(static_cast<int>(worker));
   }
   return workers;
 }

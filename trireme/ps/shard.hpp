@@ -48,8 +48,10 @@ class Shard {
   const ChunkSetup& chunk() const { return chunk_; }
   std::uint64_t version() const { return version_; }
   float agreed() const { return agreed_; }
-  std::span<float> values() const;
-  std::span<float> array(std::uint32_t index) const;  // 0: values, then optimizer state
+  std::span<float> values() const { return floats_in(*values_); }
+  std::span<float> array(std::uint32_t index) const {  // 0: values, then optimizer state
+    return index == 0 ? values() : floats_in(states_[index - 1]);
+  }
   bool has_array(std::uint32_t index) const { return index <= states_.size(); }
   // Keeps the current values unchanged: updates meanwhile write to a copy.
   std::shared_ptr<void> hold() const { return values_; }
@@ -79,6 +81,8 @@ class Shard {
     SteadyClock::time_point since;
     bool applied = false;
   };
+  std::span<float> floats_in(const AlignedMemory& memory) const;
+  bool waits(int worker) const;
   int required() const;  // gradients that a synchronous update waits for
   bool is_current(const Push& push) const { return push.header.version == version_; }
   std::uint64_t slowest_clock() const;

@@ -159,7 +159,7 @@ void WorkerSync::enqueue(Order order) {
     orders_.push_back(order);
     // From now on what was ordered counts as missing.
     switch (order.kind) {
-      case Order::Kind::push:
+      case Kind::push:
         if (BucketTrace& trace = traces_[order.bucket]; trace.track != nullptr && trace.track->is_recording()) {
           trace.pushed = steady_nanoseconds();
         }
@@ -169,19 +169,17 @@ void WorkerSync::enqueue(Order order) {
           ++answers_missing_;
         }
         break;
-      case Order::Kind::pull:
+      case Kind::pull:
         for (const Chunk& chunk : chunks_) {
           if (!has_array(chunk, order.array)) continue;
           ++missing_[chunk.bucket];
           ++answers_missing_;
         }
         break;
-      case Order::Kind::ask:
+      case Kind::ask:
         answers_missing_ += static_cast<int>(servers_.size());
         break;
-      case Order::Kind::rest:
-      case Order::Kind::end:
-      case Order::Kind::leave:
+      default:  // without an answer
         break;
     }
     if (!busy_since_ && answers_missing_ > 0) busy_since_ = SteadyClock::now();
@@ -203,7 +201,7 @@ void WorkerSync::begin_step(std::uint64_t) {
 
 void WorkerSync::start(int bucket) {
   const GradientBucket& completed = buckets_[bucket];
-  const Order order{.kind = Order::Kind::push,
+  const Order order{.kind = Kind::push,
                     .bucket = bucket,
                     .learning_rate = *completed.learning_rate,
                     .weight = weight_,
@@ -254,7 +252,7 @@ void WorkerSync::settle() {
 
 void WorkerSync::pull() {
   settle();
-  enqueue({.kind = Order::Kind::pull});
+  enqueue({.kind = Kind::pull});
   settle();
   stop_timing();
 }
@@ -264,7 +262,7 @@ void WorkerSync::pull_state() {
   std::size_t most = 0;
   for (const Chunk& chunk : chunks_) most = std::max(most, chunk.arrays.size());
   for (std::uint32_t array = 1; array < most; ++array) {
-    enqueue({.kind = Order::Kind::pull, .array = array});
+    enqueue({.kind = Kind::pull, .array = array});
     settle();
   }
   stop_timing();
@@ -278,7 +276,7 @@ void WorkerSync::stop_timing() {
 
 std::vector<std::string> WorkerSync::server_statistics() {
   settle();
-  enqueue({.kind = Order::Kind::ask});
+  enqueue({.kind = Kind::ask});
   settle();
   stop_timing();
   std::vector<std::string> texts;
@@ -288,14 +286,14 @@ std::vector<std::string> WorkerSync::server_statistics() {
 
 void WorkerSync::rest() {
   settle();
-  enqueue({.kind = Order::Kind::rest});
+  enqueue({.kind = Kind::rest});
 }
 
-void WorkerSync::call_end() { enqueue({.kind = Order::Kind::end}); }
+void WorkerSync::call_end() { enqueue({.kind = Kind::end}); }
 
 void WorkerSync::leave() {
   settle();
-  enqueue({.kind = Order::Kind::leave});
+  enqueue({.kind = Kind::leave});
   wait_until([&] { return left_; });
 }
 

@@ -85,8 +85,8 @@ class WorkerSync : public parallel::GradientSync {
     std::vector<int> chunks;  // by index on the server
     std::string text = {};
   };
-  struct Order {  // a request of the computing thread to the message thread
-    enum class Kind : std::uint8_t { push, pull, rest, end, ask, leave } kind = Kind::push;
+  struct Order {  // a request of the computing thread to the message thread: what to send
+    Kind kind = Kind::push;
     int bucket = -1;
     std::uint32_t array = 0;  // pull
     float learning_rate = 0, weight = 1, vote = 0;

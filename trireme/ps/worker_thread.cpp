@@ -68,7 +68,7 @@ bool WorkerSync::is_idle() const {
 
 void WorkerSync::carry_out(const Order& order) {
   switch (order.kind) {
-    case Order::Kind::push:
+    case Kind::push:
       for (Chunk& chunk : chunks_) {
         if (chunk.bucket != order.bucket) continue;
         chunk.awaited = true;
@@ -84,23 +84,13 @@ void WorkerSync::carry_out(const Order& order) {
         servers_[chunk.server].outbox.add(chunk.priority, header, std::as_bytes(chunk.gradients));
       }
       break;
-    case Order::Kind::pull:
+    case Kind::pull:
       for (int chunk = 0; chunk < std::ssize(chunks_); ++chunk) send_pull(chunk, order.array);
       break;
-    case Order::Kind::rest:
-      for (ServerLink& server : servers_) server.outbox.add(0, {.kind = Kind::rest});
-      break;
-    case Order::Kind::end:
-      for (ServerLink& server : servers_) server.outbox.add(0, {.kind = Kind::end});
-      break;
-    case Order::Kind::ask:
-      for (ServerLink& server : servers_) server.outbox.add(0, {.kind = Kind::ask});
-      break;
-    case Order::Kind::leave:
-      for (ServerLink& server : servers_)
-        server.outbox.add(std::numeric_limits<std::int64_t>::max(), {.kind = Kind::leave});
-      left_ordered_ = true;
-      break;
+    default:  // after what is under way, if it is the last
+      left_ordered_ = left_ordered_ || order.kind == Kind::leave;
+      const std::int64_t priority = left_ordered_ ? std::numeric_limits<std::int64_t>::max() : 0;
+      for (ServerLink& server : servers_) server.outbox.add(priority, {.kind = order.kind});
   }
 }
 
