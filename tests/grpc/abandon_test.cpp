@@ -69,7 +69,7 @@ std::string end_early(Communicator& first) {
 
 TEST(GrpcAbandon, NobodyTouchesTheMemoryAfterwards) {
   for (int round = 0; round < 3; ++round) {
-    const auto outcomes = run_tasks(2, [](rpc::RpcWorld& world) { return end_early(world.communicator()); });
+    const auto outcomes = run_tasks(2, [](World& world) { return end_early(world.communicator()); });
     for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.is_success) << outcome.answer;
   }
 }
@@ -102,7 +102,7 @@ TEST(GrpcAbandon, OverUcxTheOthersLoseWhoGivesUp) {
 }
 
 TEST(GrpcAbandon, TheOthersLoseWhoGivesUp) {
-  const auto outcomes = run_tasks(2, [](rpc::RpcWorld& world) -> std::string {
+  const auto outcomes = run_tasks(2, [](World& world) -> std::string {
     Communicator& communicator = world.communicator();
     const auto second = communicator.split(0, communicator.rank());
     if (communicator.rank() == 0) {
@@ -123,7 +123,7 @@ TEST(GrpcAbandon, TheOthersLoseWhoGivesUp) {
 }
 
 TEST(GrpcAbandon, AThreadThatWaitsGetsAnError) {
-  const auto outcomes = run_tasks(2, [](rpc::RpcWorld& world) -> std::string {
+  const auto outcomes = run_tasks(2, [](World& world) -> std::string {
     Communicator& communicator = world.communicator();
     const auto second = communicator.split(0, communicator.rank());
     barrier(communicator);

@@ -56,7 +56,7 @@ void meet_before_the_end(Communicator& communicator) {
 }
 
 // Rank 2 ends in some way while the others exchange messages and wait for it; they go on afterwards.
-std::string go_on_without(rpc::RpcWorld& world, Presence expected, const std::string& words) {
+std::string go_on_without(World& world, Presence expected, const std::string& words) {
   Communicator& communicator = world.communicator();
   std::vector<int> never(100000);
   const Transfer receive = communicator.start_receive(std::as_writable_bytes(std::span(never)), 2, kTag);
@@ -87,7 +87,7 @@ std::string go_on_without(rpc::RpcWorld& world, Presence expected, const std::st
 }
 
 TEST(GrpcAbsence, AKilledTaskIsLostAndOthersGoOn) {
-  const auto outcomes = run_tasks(3, [](rpc::RpcWorld& world) -> std::string {
+  const auto outcomes = run_tasks(3, [](World& world) -> std::string {
     meet_before_the_end(world.communicator());
     if (world.communicator().rank() == 2) raise(SIGKILL);
     return go_on_without(world, Presence::lost, "lost worker 2");
@@ -118,7 +118,7 @@ TEST(GrpcAbsence, ASilentTaskIsLost) {
 
 // As a virtual machine that is moved, or a host that is short of memory.
 TEST(GrpcAbsence, APauseIsNoLoss) {
-  const auto outcomes = run_tasks(2, [](rpc::RpcWorld& world) -> std::string {
+  const auto outcomes = run_tasks(2, [](World& world) -> std::string {
     exchange(world.communicator(), 0);
     if (world.communicator().rank() == 1) {
       const pid_t paused = getpid();
@@ -139,7 +139,7 @@ TEST(GrpcAbsence, APauseIsNoLoss) {
 }
 
 TEST(GrpcAbsence, WhatWasSentBeforeLeavingArrives) {
-  const auto outcomes = run_tasks(3, [](rpc::RpcWorld& world) -> std::string {
+  const auto outcomes = run_tasks(3, [](World& world) -> std::string {
     Communicator& communicator = world.communicator();
     const std::size_t count = 3000000;
     if (communicator.rank() == 2) {

@@ -21,7 +21,7 @@ class Bytes : public Payload {
 };
 
 struct Fixture {
-  Inbox inbox{std::make_shared<Notifier>()};
+  Inbox inbox;
   std::string memory = "....";
 
   std::shared_ptr<PendingReceive> post() { return inbox.post(1, 5, std::as_writable_bytes(std::span(memory))); }

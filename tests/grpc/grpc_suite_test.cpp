@@ -22,7 +22,7 @@ void run_suite(Communicator& communicator) {
   }
 }
 
-std::string run_suite_and_leave(rpc::RpcWorld& world) {
+std::string run_suite_and_leave(World& world) {
   run_suite(world.communicator());
   world.leave();
   return world.communicator().transport();

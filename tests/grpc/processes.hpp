@@ -45,7 +45,7 @@ std::vector<rpc::RpcTask> local_tasks(int count);
 rpc::RpcOptions options_of(const std::vector<rpc::RpcTask>& tasks, int self);
 
 // Runs the body on all tasks of a job at once; the outcomes in their order.
-using TaskBody = std::function<std::string(rpc::RpcWorld&)>;
+using TaskBody = std::function<std::string(World&)>;
 std::vector<Outcome> run_tasks(const std::vector<rpc::RpcOptions>& options, const TaskBody& body);
 std::vector<Outcome> run_tasks(int count, const TaskBody& body);
 

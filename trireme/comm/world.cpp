@@ -176,10 +176,6 @@ class ClusterWorld : public World {
     return mpi_ ? mpi_->communicator() : ucx_ ? *ucx_ : control_->communicator();
   }
   Communicator& control() override { return control_->communicator(); }
-  void set_statistics(std::function<std::string()> statistics) override {
-    control_->set_statistics(std::move(statistics));
-  }
-  void set_shutdown(std::function<void()> shutdown) override { control_->set_shutdown(std::move(shutdown)); }
 
   void leave() override {
     // MPI finalizes on all ranks together or not at all; lost ranks make it impossible.
@@ -198,7 +194,7 @@ class ClusterWorld : public World {
   }
 
   std::unique_ptr<World> mpi_;
-  std::unique_ptr<rpc::RpcWorld> control_;
+  std::unique_ptr<World> control_;
   std::unique_ptr<Communicator> ucx_;  // uses the control
 };
 

@@ -21,9 +21,6 @@ class World {
   virtual Communicator& communicator() = 0;
   // The same ranks for agreement and failure detection: over gRPC in a cluster.
   virtual Communicator& control() { return communicator(); }
-  // This task's status as JSON text, and what it does when asked to end. For cluster tasks; called on other threads.
-  virtual void set_statistics(std::function<std::string()>) {}
-  virtual void set_shutdown(std::function<void()>) {}
   // Leaves with all ranks that are not lost, after all other communicators are gone; a successful rank's last call.
   // Collective. Without it, as after an exception, a nonzero exit code makes the launcher end the other ranks.
   virtual void leave() = 0;

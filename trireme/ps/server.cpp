@@ -170,7 +170,6 @@ void Server::serve_all() {
       communicator_.doze(backoff);
     }
   }
-  publish();
 }
 
 void Server::receive_setup() {
@@ -300,7 +299,6 @@ void Server::obey(int index, const Header& header) {
       training_ended_ = true;
       break;
     case Kind::ask: {
-      publish();
       const auto text = std::make_shared<std::string>(statistics());
       const Header answer{.kind = Kind::text, .chunk = static_cast<std::uint32_t>(text->size())};
       worker.outbox.add(0, answer, std::as_bytes(std::span(*text)), text);
@@ -388,8 +386,6 @@ void Server::lose(int index, const std::string& reason) {
 void Server::check_times() {
   const auto now = SteadyClock::now();
   next_check_ = now + kBetweenChecks;
-  if (stopping_.load(std::memory_order_relaxed)) fail(ErrorKind::failed, "the server was asked to shut down");
-  publish();
   for (const auto& shard : shards_) {
     const auto since = shard->waiting_since();
     if (!since || std::chrono::duration<double>(now - *since).count() < setup_.timeout_seconds) continue;
@@ -399,11 +395,6 @@ void Server::check_times() {
 }
 
 std::string Server::statistics() const {
-  const std::lock_guard lock(published_mutex_);
-  return published_;
-}
-
-void Server::publish() {
   std::int64_t received = 0, sent = 0, bytes = 0;
   nlohmann::json workers = nlohmann::json::array();
   for (std::size_t i = 0; i < workers_.size(); ++i) {
@@ -413,21 +404,20 @@ void Server::publish() {
   }
   for (const auto& shard : shards_) bytes += shard->chunk().elements * static_cast<std::int64_t>(sizeof(float));
   const double updates = static_cast<double>(std::max<std::int64_t>(1, counters_.updates));
-  const nlohmann::json json{{"chunks", shards_.size()},
-                            {"variable_bytes", bytes},
-                            {"mode", to_string(setup_.mode)},
-                            {"workers", workers},
-                            {"bytes_received", received},
-                            {"bytes_sent", sent},
-                            {"pushes", counters_.pushes},
-                            {"pulls", counters_.pulls},
-                            {"updates", counters_.updates},
-                            {"dropped_gradients", counters_.dropped},
-                            {"mean_staleness", static_cast<double>(counters_.stale_updates) / updates},
-                            {"max_staleness", counters_.most_stale},
-                            {"max_lead", counters_.most_lead}};
-  const std::lock_guard lock(published_mutex_);
-  published_ = json.dump();
+  return nlohmann::json{{"chunks", shards_.size()},
+                        {"variable_bytes", bytes},
+                        {"mode", to_string(setup_.mode)},
+                        {"workers", workers},
+                        {"bytes_received", received},
+                        {"bytes_sent", sent},
+                        {"pushes", counters_.pushes},
+                        {"pulls", counters_.pulls},
+                        {"updates", counters_.updates},
+                        {"dropped_gradients", counters_.dropped},
+                        {"mean_staleness", static_cast<double>(counters_.stale_updates) / updates},
+                        {"max_staleness", counters_.most_stale},
+                        {"max_lead", counters_.most_lead}}
+      .dump();
 }
 
 std::string Server::name_of(int index) const {

@@ -3,10 +3,8 @@
 // compute. Run by "ps" tasks over any Communicator; see protocol.hpp.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -32,11 +30,6 @@ class Server {
 
   // Serves until all workers have left or, if allowed, are lost. Error(failed) names a lost or late worker otherwise.
   void run();
-  void stop() {  // callable from any thread: run() soon ends with an Error
-    stopping_.store(true, std::memory_order_relaxed);
-    communicator_.interrupt();
-  }
-  std::string statistics() const;  // JSON text; from any thread
 
  private:
   class UpdatePool;
@@ -61,7 +54,7 @@ class Server {
   void wake(int index);
   void lose(int index, const std::string& reason);
   void check_times();
-  void publish();
+  std::string statistics() const;  // JSON text
   Shard& checked_shard(int index, const Header& header);
   std::string name_of(int index) const;
   std::string names_of(const std::vector<int>& workers) const;
@@ -78,9 +71,6 @@ class Server {
   SteadyClock::time_point next_check_;
   bool training_ended_ = false;  // a worker has said so
   bool ended_well_ = false;
-  std::atomic<bool> stopping_{false};
-  mutable std::mutex published_mutex_;
-  std::string published_ = "{}";
 };
 
 }  // namespace trireme::ps

@@ -11,28 +11,6 @@
 #include "trireme/ps/server.hpp"
 
 namespace trireme::train {
-namespace {
-
-// Serves statistics and shutdown requests while a server runs.
-class Reachable {
- public:
-  Reachable(comm::World& world, ps::Server& server) : world_(world) {
-    world_.set_statistics([&server] { return server.statistics(); });
-    world_.set_shutdown([&server] { server.stop(); });
-  }
-  ~Reachable() {
-    world_.set_statistics({});
-    world_.set_shutdown({});
-  }
-  Reachable(const Reachable&) = delete;
-  Reachable& operator=(const Reachable&) = delete;
-
- private:
-  comm::World& world_;
-};
-
-}  // namespace
-
 Job::Job() : Job(cluster::place_in_launch(), [](const std::string& line) { fmt::print(stderr, "{}\n", line); }) {}
 
 Job::Job(const std::optional<comm::ClusterPlace>& place, Log log)
@@ -58,7 +36,6 @@ void Job::serve(int threads, perf::Recorder* recorder) {
                      .start_thread = {},
                      .log = log_,
                      .recorder = recorder});
-  const Reachable reachable(*world_, server);
   server.run();
 }
 

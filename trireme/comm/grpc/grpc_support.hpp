@@ -22,9 +22,6 @@ inline constexpr const char* kProofKey = "trireme-proof-bin";
 inline constexpr const char* kChallengeMethod = "/trireme/challenge";  // before each of the others
 inline constexpr const char* kMembershipMethod = "/trireme/membership";
 inline constexpr const char* kDataMethod = "/trireme/data";
-inline constexpr const char* kHealthMethod = "/trireme/health";
-inline constexpr const char* kStatisticsMethod = "/trireme/statistics";
-inline constexpr const char* kShutdownMethod = "/trireme/shutdown";
 inline constexpr std::size_t kLongestMethod = 40;
 
 // File contents; all empty without TLS. Error(bad_input) names the option of an unreadable file.

@@ -112,21 +112,12 @@ RpcOptions with_async_log(RpcOptions options, AsyncLog& log) {
   return options;
 }
 
-std::string describe_wait(const Health& health) {
-  return fmt::format("{}; here {}: {}", fmt::join(health.missing, ", "), health.here.size() == 1 ? "is" : "are",
-                     fmt::join(health.here, ", "));
+std::string describe_wait(const Attendance& seen) {
+  return fmt::format("{}; here {}: {}", fmt::join(seen.missing, ", "), seen.here.size() == 1 ? "is" : "are",
+                     fmt::join(seen.here, ", "));
 }
 
-Health to_health(const wire::HealthReply& message) {
-  const auto to_vector = [](const auto& names) { return std::vector<std::string>(names.begin(), names.end()); };
-  return {.state = message.state(),
-          .here = to_vector(message.here()),
-          .missing = to_vector(message.missing()),
-          .left = to_vector(message.left()),
-          .lost = to_vector(message.lost())};
-}
-
-class GrpcWorld : public RpcWorld {
+class GrpcWorld : public World {
  public:
   explicit GrpcWorld(const RpcOptions& options)
       : async_log_(options.log),
@@ -139,8 +130,7 @@ class GrpcWorld : public RpcWorld {
         transport_{roster_, inboxes_, sender_, options_.self, describe_transport(options_), [this] { break_off(); }} {
     roster_.set_on_absence([this] { on_absence(); });
     {
-      ControlHandlers handlers{.statistics = [this] { return statistics(); }, .shut_down = [this] { shutdown(); }};
-      auto listener = std::make_unique<Listener>(options_, tls_, self_, roster_, inboxes_, std::move(handlers));
+      auto listener = std::make_unique<Listener>(options_, tls_, self_, roster_, inboxes_);
       const std::lock_guard lock(listener_mutex_);
       listener_ = std::move(listener);
     }
@@ -153,44 +143,15 @@ class GrpcWorld : public RpcWorld {
     std::iota(tasks.begin(), tasks.end(), 0);
     communicator_ = std::make_unique<RpcCommunicator>(transport_, std::move(tasks), options_.self, 0);
     communicator_->set_members(members());
-    roster_.set_state("running");
   }
 
   Communicator& communicator() override { return *communicator_; }
 
   void leave() override {
-    roster_.set_state("leaving");
     // Everything sent has arrived before others learn that this task is gone.
     sender_.leave(kLongestLeave);
     listener_->leave(kLongestLeave);
     if (membership_client_) membership_client_->leave(kLongestLeave);
-  }
-
-  void set_statistics(std::function<std::string()> statistics) override {
-    const std::lock_guard lock(handlers_mutex_);
-    statistics_ = std::move(statistics);
-  }
-  std::string statistics_of(int task) override {
-    check_task(task);
-    return task == options_.self ? statistics() : ask(caller_, task, kStatisticsMethod, "statistics");
-  }
-  void set_shutdown(std::function<void()> shutdown) override {
-    const std::lock_guard lock(handlers_mutex_);
-    shutdown_ = std::move(shutdown);
-  }
-  void shut_down(int task) override {
-    check_task(task);
-    if (task == options_.self) return shutdown();
-    ask(caller_, task, kShutdownMethod, "shutdown");
-  }
-  Health health_of(int task) override {
-    check_task(task);
-    if (task == options_.self) return roster_.health();
-    wire::HealthReply reply;
-    if (!reply.ParseFromString(ask(caller_, task, kHealthMethod, "health"))) {
-      fail(ErrorKind::failed, "health of {}: its answer cannot be read", listed(task).name);
-    }
-    return to_health(reply);
   }
 
  private:
@@ -205,15 +166,15 @@ class GrpcWorld : public RpcWorld {
       check_failure();
       check_lost();
       if (waited > options_.join_timeout && !roster_.all_joined()) give_up();
-      const Health health = roster_.health();
+      const Attendance seen = roster_.attendance();
       if (waited > next_announcement && options_.self == kMembershipTask) {
         next_announcement = waited + kAnnounceEvery;
-        if (announced != health.here.size()) listener_->announce_arrivals();
-        announced = health.here.size();
+        if (announced != seen.here.size()) listener_->announce_arrivals();
+        announced = seen.here.size();
       }
       if (waited > next_line) {
         next_line += std::chrono::seconds(10);
-        if (options_.log) options_.log(fmt::format("{} is waiting for {}", self_.name(), describe_wait(health)));
+        if (options_.log) options_.log(fmt::format("{} is waiting for {}", self_.name(), describe_wait(seen)));
       }
     }
   }
@@ -226,15 +187,15 @@ class GrpcWorld : public RpcWorld {
   }
 
   void check_lost() const {
-    const Health health = roster_.health();
-    if (health.lost.empty()) return;
+    const Attendance seen = roster_.attendance();
+    if (seen.lost.empty()) return;
     std::this_thread::sleep_for(kRefusalDelay);
-    fail(ErrorKind::failed, "{}: lost {} while waiting for {}", self_.name(), fmt::join(health.lost, ", "),
-         describe_wait(health));
+    fail(ErrorKind::failed, "{}: lost {} while waiting for {}", self_.name(), fmt::join(seen.lost, ", "),
+         describe_wait(seen));
   }
 
   [[noreturn]] void give_up() {
-    const Health health = roster_.health();
+    const Attendance seen = roster_.attendance();
     std::vector<std::string> silent;
     for (int task = 0; task < std::ssize(options_.tasks); ++task) {
       if (!roster_.has_joined(task)) silent.push_back(fmt::format("{} ({})", listed(task).name, listed(task).address));
@@ -247,8 +208,8 @@ class GrpcWorld : public RpcWorld {
     }
     const std::int64_t refused = listener_->refused_calls();
     fail(ErrorKind::failed, "{} did not join within {}; here {}: {}{}{}", fmt::join(silent, ", "),
-         format_seconds(options_.join_timeout.count()), health.here.size() == 1 ? "is" : "are",
-         fmt::join(health.here, ", "), reason,
+         format_seconds(options_.join_timeout.count()), seen.here.size() == 1 ? "is" : "are",
+         fmt::join(seen.here, ", "), reason,
          refused == 0 ? ""
          : refused == 1
              ? "; 1 call that did not prove that it knows the job's secret was refused"
@@ -283,28 +244,12 @@ class GrpcWorld : public RpcWorld {
     listener_->break_off();
   }
 
-  std::string statistics() {
-    const std::lock_guard lock(handlers_mutex_);
-    return statistics_ ? statistics_() : "{}";
-  }
-  void shutdown() {
-    const std::lock_guard lock(handlers_mutex_);
-    if (shutdown_) shutdown_();
-  }
-
   const RpcTask& listed(int task) const { return options_.tasks[task]; }
-  void check_task(int task) const {
-    if (task >= 0 && task < std::ssize(options_.tasks)) return;
-    bad_input("task {}: tasks are 0 to {}", task, options_.tasks.size() - 1);
-  }
 
   AsyncLog async_log_;
   const RpcOptions options_;
   const Tls tls_;
   const Identity self_;
-  std::mutex handlers_mutex_;
-  std::function<std::string()> statistics_;
-  std::function<void()> shutdown_;
   const Caller caller_;
   Roster roster_;
   Inboxes inboxes_;
@@ -328,7 +273,7 @@ class GrpcWorld : public RpcWorld {
 
 }  // namespace
 
-std::unique_ptr<RpcWorld> join(const RpcOptions& options) {
+std::unique_ptr<World> join(const RpcOptions& options) {
   silence_library();
   return std::make_unique<GrpcWorld>(options);
 }

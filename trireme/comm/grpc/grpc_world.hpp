@@ -1,6 +1,6 @@
-// gRPC as a transport between tasks that each listen on an address, plus control calls: joining, health, statistics,
-// shutdown. Made from a task list (launcher or command line); no gRPC name appears outside this folder. In every call
-// both sides first prove knowledge of the job's secret, which is never sent (docs/security.md). TLS adds encryption.
+// gRPC as a transport between tasks that each listen on an address, and that know who has joined, left or is lost. Made
+// from a task list (launcher or command line); no gRPC name appears outside this folder. In every call both sides first
+// prove knowledge of the job's secret, which is never sent (docs/security.md). TLS adds encryption.
 #pragma once
 
 #include <chrono>
@@ -42,26 +42,10 @@ struct RpcOptions {
   std::function<void(const std::string&)> log = {};
 };
 
-struct Health {       // task names, as one task sees the others
-  std::string state;  // "joining", "running", "leaving"
-  std::vector<std::string> here, missing, left, lost;
-};
-
-class RpcWorld : public World {
- public:
-  // leave() waits until everything sent has arrived at the tasks still present, and notifies them; they continue. A
-  // transport thread calls the functions given to set_statistics() and set_shutdown(): they must be fast and
-  // thread-safe. Empty functions give an empty object and do nothing.
-
-  // Query or control another task. Error(failed) if it cannot be reached within a few seconds.
-  virtual std::string statistics_of(int task) = 0;
-  virtual void shut_down(int task) = 0;
-  virtual Health health_of(int task) = 0;
-};
-
 // Listens on the address of tasks[self] and returns when all tasks have joined. Error(bad_input) if the list, a file or
 // the address is invalid or the place is taken; Error(failed) names tasks that are missing or refused us.
-std::unique_ptr<RpcWorld> join(const RpcOptions& options);
+// leave() waits until everything sent has arrived at the tasks still present, and notifies them; they continue.
+std::unique_ptr<World> join(const RpcOptions& options);
 
 std::string library_version();  // "1.51.1"
 

@@ -27,10 +27,6 @@ void IncomingCall::serve() {
   wire::Claim caller;
   grpc::Status status = server_.authenticator.admit(context_, method, caller);
   if (!status.ok()) return finish(status);
-  if (const auto answer = server_.answer(method, status)) {
-    write(*answer);
-    return finish(status);
-  }
   handler_ = server_.make_handler(method, caller, *this, status);
   if (handler_ == nullptr) return finish(status);
   server_.calls.insert(this);

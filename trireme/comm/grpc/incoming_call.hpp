@@ -18,7 +18,7 @@ namespace trireme::comm::rpc {
 
 class IncomingCall;
 
-// Handles the messages of a streaming call. Made once the caller is known.
+// Handles the messages of a call. Made once the caller is known.
 class CallHandler {
  public:
   virtual ~CallHandler() = default;
@@ -35,9 +35,7 @@ struct CallServer {
   // Set before the queue is shut down; no more operations may start.
   bool is_closed = false;
 
-  // By method: answers a call without messages and sets its status,
-  std::function<std::optional<std::string>(const std::string& method, grpc::Status& status)> answer = {};
-  // or makes the handler of a streaming call; if null, the status says why.
+  // By method: makes the handler; if null, the status says why.
   std::function<std::unique_ptr<CallHandler>(const std::string& method, const wire::Claim& caller, IncomingCall& call,
                                              grpc::Status& status)>
       make_handler = {};

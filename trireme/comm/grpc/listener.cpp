@@ -70,16 +70,6 @@ FrameBytes header_of(const std::vector<grpc::Slice>& slices) {
   return header;
 }
 
-std::string to_message(const Health& health) {
-  wire::HealthReply message;
-  message.set_state(health.state);
-  message.mutable_here()->Assign(health.here.begin(), health.here.end());
-  message.mutable_missing()->Assign(health.missing.begin(), health.missing.end());
-  message.mutable_left()->Assign(health.left.begin(), health.left.end());
-  message.mutable_lost()->Assign(health.lost.begin(), health.lost.end());
-  return message.SerializeAsString();
-}
-
 }  // namespace
 
 // Puts frames of a data stream into the inboxes.
@@ -128,17 +118,14 @@ class Listener::DataHandler : public CallHandler {
   bool has_ended_ = false;
 };
 
-Listener::Listener(const RpcOptions& options, const Tls& tls, const Identity& self, Roster& roster, Inboxes& inboxes,
-                   ControlHandlers handlers)
+Listener::Listener(const RpcOptions& options, const Tls& tls, const Identity& self, Roster& roster, Inboxes& inboxes)
     : authenticator_(options),
       roster_(roster),
       inboxes_(inboxes),
       ended_streams_(options.tasks.size()),
-      handlers_(std::move(handlers)),
       membership_(options, self, roster, authenticator_),
       has_membership_(options.self == kMembershipTask),
       acceptor_(options) {
-  call_server_.answer = [this](const std::string& method, grpc::Status& status) { return answer(method, status); };
   call_server_.make_handler = [this](const std::string& method, const wire::Claim& caller, IncomingCall& call,
                                      grpc::Status& status) { return make_handler(method, caller, call, status); };
   authenticator_.set_on_proof([this](const std::string& peer) { acceptor_.set_proven(peer); });
@@ -206,18 +193,6 @@ void Listener::break_off() {
   post([this] {
     for (IncomingCall* const call : call_server_.calls) call->cancel();
   });
-}
-
-std::optional<std::string> Listener::answer(const std::string& method, grpc::Status& status) {
-  try {
-    if (method == kHealthMethod) return to_message(roster_.health());
-    if (method == kStatisticsMethod) return handlers_.statistics();
-    if (method != kShutdownMethod) return std::nullopt;
-    handlers_.shut_down();
-  } catch (const std::exception& error) {
-    status = {StatusCode::INTERNAL, error.what()};
-  }
-  return "";
 }
 
 std::unique_ptr<CallHandler> Listener::make_handler(const std::string& method, const wire::Claim& caller,

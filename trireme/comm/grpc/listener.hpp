@@ -1,5 +1,5 @@
-// The receiving half of the transport: this task's server. It runs the membership on task 0, answers queries, and puts
-// parts from data streams into the inboxes, all on one thread. Made by the world.
+// The receiving half of the transport: this task's server. It runs the membership on task 0 and puts parts from data
+// streams into the inboxes, all on one thread. Made by the world.
 #pragma once
 
 #include <chrono>
@@ -17,16 +17,10 @@
 
 namespace trireme::comm::rpc {
 
-struct ControlHandlers {  // how the task answers control calls
-  std::function<std::string()> statistics;
-  std::function<void()> shut_down;
-};
-
 class Listener {
  public:
   // All arguments must outlive this. Error(bad_input) with the reason if it cannot listen on this address.
-  Listener(const RpcOptions& options, const Tls& tls, const Identity& self, Roster& roster, Inboxes& inboxes,
-           ControlHandlers handlers);
+  Listener(const RpcOptions& options, const Tls& tls, const Identity& self, Roster& roster, Inboxes& inboxes);
   ~Listener();
 
   // All of these are callable from any thread. Task 0 only: tell all joined tasks who has joined, or who is gone.
@@ -41,7 +35,6 @@ class Listener {
  private:
   class DataHandler;
 
-  std::optional<std::string> answer(const std::string& method, grpc::Status& status);
   std::unique_ptr<CallHandler> make_handler(const std::string& method, const wire::Claim& caller, IncomingCall& call,
                                             grpc::Status& status);
   // Run work on the server's thread.
@@ -52,7 +45,6 @@ class Listener {
   Roster& roster_;
   Inboxes& inboxes_;
   std::vector<std::uint64_t> ended_streams_;  // those that ended in good order, by task
-  const ControlHandlers handlers_;
   MembershipServer membership_;
   const bool has_membership_;
   CallServer call_server_{authenticator_};

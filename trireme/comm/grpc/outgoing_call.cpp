@@ -14,7 +14,6 @@ namespace {
 using grpc::StatusCode;
 
 constexpr std::chrono::milliseconds kLongestPause{2000};
-constexpr std::chrono::seconds kLongestQuestion{5};
 
 std::string value_of(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata, const char* key) {
   const auto found = metadata.find(key);
@@ -154,47 +153,6 @@ void OutgoingCall::on_failed() {
 void OutgoingCall::end(Answer answer, const std::string& reason) {
   const auto then = std::move(then_);
   then({answer, reason});
-}
-
-std::string ask(const Caller& caller, int task, const char* method, const char* what) {
-  grpc::CompletionQueue queue;
-  OutgoingCall call(caller, task, method, queue);
-  OutgoingCall::Outcome outcome{OutgoingCall::Answer::unreachable, "no answer"};
-  grpc::ByteBuffer reply;
-  bool has_reply = false;
-  grpc::Status status;
-  // A chain of operations; the last one shuts the queue down.
-  Completion finished([&](bool) { queue.Shutdown(); });
-  Completion read([&](bool is_ok) {
-    has_reply = is_ok;
-    call.stream().Finish(&status, finished.tag());
-  });
-  call.open({.timeout = kLongestQuestion, .waits_for_listener = false}, [&](const OutgoingCall::Outcome& opened) {
-    outcome = opened;
-    if (outcome.answer != OutgoingCall::Answer::accepted) return queue.Shutdown();
-    call.stream().Read(&reply, read.tag());
-  });
-  const auto deadline = after(kLongestQuestion);
-  void* tag = nullptr;
-  bool is_ok = false;
-  for (bool is_over = false; !is_over;) {
-    switch (queue.AsyncNext(&tag, &is_ok, deadline)) {
-      case grpc::CompletionQueue::GOT_EVENT:
-        static_cast<Completion*>(tag)->complete(is_ok);
-        break;
-      case grpc::CompletionQueue::TIMEOUT:
-        call.cancel();
-        run_queue(queue);
-        is_over = true;
-        break;
-      case grpc::CompletionQueue::SHUTDOWN:
-        is_over = true;
-    }
-  }
-  if (has_reply && status.ok()) return to_text(reply);
-  const RpcTask& asked = caller.options.tasks[task];
-  fail(ErrorKind::failed, "{} of {} ({}): {}", what, asked.name, asked.address,
-       outcome.answer == OutgoingCall::Answer::accepted ? printable(status.error_message()) : outcome.reason);
 }
 
 }  // namespace trireme::comm::rpc

@@ -89,8 +89,4 @@ class OutgoingCall {
   Completion paused_{[this](bool) { request_challenge(); }};
 };
 
-// Calls one of the methods with an immediate answer on a separate connection and returns the answer. If none comes
-// within a few seconds: Error(failed) naming the task and starting with `what` ("statistics").
-std::string ask(const Caller& caller, int task, const char* method, const char* what);
-
 }  // namespace trireme::comm::rpc

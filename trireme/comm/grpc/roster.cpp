@@ -148,30 +148,21 @@ std::string Roster::name_of_locked(int task) const {
   return fmt::format("{} ({})", listed.name, identity.host().empty() ? listed.address : identity.host());
 }
 
-Health Roster::health() const {
+Attendance Roster::attendance() const {
   const std::lock_guard lock(mutex_);
-  Health health;
-  health.state = state_;
+  Attendance seen;
   for (std::size_t task = 0; task < places_.size(); ++task) {
-    const Place& seen = places_[task];
-    const Presence presence = seen.presence.load(std::memory_order_acquire);
+    const Presence presence = this->presence(static_cast<int>(task));
     const std::string& name = tasks_[task].name;
-    if (presence == Presence::left) {
-      health.left.push_back(name);
-    } else if (presence == Presence::lost) {
-      health.lost.push_back(name);
-    } else if (seen.has_joined) {
-      health.here.push_back(name);
-    } else {
-      health.missing.push_back(fmt::format("{} ({})", name, tasks_[task].address));
+    if (presence == Presence::lost) {
+      seen.lost.push_back(name);
+    } else if (places_[task].has_joined && presence == Presence::here) {
+      seen.here.push_back(name);
+    } else if (presence == Presence::here) {
+      seen.missing.push_back(fmt::format("{} ({})", name, tasks_[task].address));
     }
   }
-  return health;
-}
-
-void Roster::set_state(const std::string& state) {
-  const std::lock_guard lock(mutex_);
-  state_ = state;
+  return seen;
 }
 
 void Roster::close() {

@@ -19,6 +19,10 @@ using Identity = wire::Identity;  // a process that claims to be a task, as sent
 
 Identity own_identity(const RpcOptions& options);
 
+struct Attendance {  // task names, as one task sees the others
+  std::vector<std::string> here, missing, lost;
+};
+
 class Roster {
  public:
   explicit Roster(const RpcOptions& options);
@@ -42,9 +46,8 @@ class Roster {
   std::string describe_absence(int task) const;
   std::string reason_of(int task) const;  // why it is lost
   std::string name_of(int task) const;    // "ps 0 (alpha)"; with its address before it has joined
-  Health health() const;
+  Attendance attendance() const;
 
-  void set_state(const std::string& state);
   // From now on this process itself ends connections, so nobody counts as lost.
   void close();
   void set_on_absence(std::function<void()> on_absence);  // after leave() and lose()
@@ -67,7 +70,6 @@ class Roster {
   std::condition_variable changed_;
   bool has_changed_ = false;
   std::vector<Place> places_;
-  std::string state_ = "joining";
   bool is_closed_ = false;
   std::function<void()> on_absence_ = [] {};
 };
