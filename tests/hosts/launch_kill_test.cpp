@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <thread>
+
 #include "tests/hosts/launch_hosts.hpp"
 
 namespace trireme::testkit {
@@ -49,6 +51,19 @@ TEST_F(LaunchHosts, AKilledRelayNamesItsTaskAndLeavesNothing) {
   EXPECT_TRUE(has(job.err(), "trireme: error: rank 1 (n1, pid ")) << job.err();
   EXPECT_TRUE(job.is_gone_within(2s));
   expect_nothing_left(15);
+}
+
+// The relays go on telling the hosts that they are there, for longer than these wait.
+TEST_F(LaunchHosts, AStoppedLauncherKeepsItsTasks) {
+  LaunchedJob job(script_on("n0,n1", 2, "echo ready; sleep 14; echo done"));
+  ASSERT_TRUE(job.wait_for_output("[0] ready") && job.wait_for_output("[1] ready")) << job.err();
+  kill(job.pid(), SIGSTOP);
+  std::this_thread::sleep_for(11s);
+  EXPECT_EQ(cluster_.on("n1", "pgrep -f '[s]leep 14'").code, 0);
+  kill(job.pid(), SIGCONT);
+  EXPECT_EQ(job.exit_code(20s), 0) << job.err();
+  EXPECT_TRUE(has(job.out(), "[0] done") && has(job.out(), "[1] done")) << job.out();
+  expect_nothing_left();
 }
 
 }  // namespace

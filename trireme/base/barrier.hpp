@@ -10,7 +10,6 @@ class Barrier {
  public:
   explicit Barrier(int members) : members_(members) {}
 
-  int members() const { return members_; }
   // Returns, with all members' writes visible, when all have arrived or the barrier was abandoned. For one thread of an
   // OpenMP region too.
   void arrive_and_wait() noexcept;

@@ -16,7 +16,6 @@ class SharedMemory {
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  std::int64_t bytes() const { return bytes_; }  // of one piece
   // Local ranks number the ranks of this node from 0, in communicator order.
   int local_rank() const { return local_rank_; }
   int local_size() const { return static_cast<int>(pieces_.size()); }
@@ -33,7 +32,7 @@ class SharedMemory {
   friend class Communicator;
   SharedMemory() = default;
 
-  std::int64_t bytes_ = 0;
+  std::int64_t bytes_ = 0;  // of one piece
   int local_rank_ = 0;
   std::vector<std::byte*> pieces_;
   std::vector<int> ranks_;

@@ -40,11 +40,6 @@ class GradientSync : public GradientExchange {
   virtual void set_weight(float weight) = 0;
 
   virtual std::span<const GradientBucket> buckets() const = 0;
-  std::int64_t bytes() const {  // of all buckets
-    std::int64_t bytes = 0;
-    for (const GradientBucket& bucket : buckets()) bytes += bucket.bytes();
-    return bytes;
-  }
   // Seconds of the last step spent exchanging gradients, with waits: per bucket if one by one, else a single number.
   virtual std::span<const double> communication_seconds() const = 0;
 };

@@ -35,13 +35,18 @@ TrainingEnd Trainer::run(std::vector<TrainerObserver*> observers, const std::sto
 }
 
 TrainingEnd Trainer::run_steps(const std::stop_token& stop) {
-  if (step_ >= steps()) return evaluate_only(stop);
+  if (step_ >= steps()) {
+    const Evaluation evaluation = evaluate(stop);
+    tell([&](TrainerObserver& observer) { observer.on_nothing_left(step_, evaluation.accuracy); });
+    return evaluation.stopped ? TrainingEnd::interrupted : TrainingEnd::done;
+  }
   while (step_ < steps()) {
     if (is_asked_to_stop(stop)) {
       save();
       return TrainingEnd::interrupted;
     }
-    if (has_another_ended()) return TrainingEnd::reached_target;
+    // If replicas train at their own pace, the one that evaluates tells the others when the target is reached.
+    if (sync() != nullptr && sync()->end_was_called()) return TrainingEnd::reached_target;
     run_step();
     if (step_ == steps() || is_epoch_complete()) {
       const TrainingEnd end = end_epoch(stop);
@@ -71,12 +76,6 @@ void Trainer::finish() {
   if (sync() != nullptr) sync()->leave();
 }
 
-TrainingEnd Trainer::evaluate_only(const std::stop_token& stop) {
-  const Evaluation evaluation = evaluate(stop);
-  tell([&](TrainerObserver& observer) { observer.on_nothing_left(step_, evaluation.accuracy); });
-  return evaluation.stopped ? TrainingEnd::interrupted : TrainingEnd::done;
-}
-
 void Trainer::run_step() {
   const auto start = SteadyClock::now();
   StepReport report = run_update(config_->step.schedule.at(step_));
@@ -103,7 +102,7 @@ void Trainer::run_step() {
 
 // Loss and accuracy are means over the runs of an update.
 StepReport Trainer::run_update(double learning_rate) {
-  trace_->set_recording(is_traced());
+  trace_->set_recording(updates_ >= traced_from_ && updates_ < traced_from_ + config_->step.options.trace_steps);
   const perf::ScopedSpan span = trace_->step(++updates_);
   const int runs = config_->gradients.accumulate;
   StepReport report{.learning_rate = learning_rate};
@@ -122,10 +121,6 @@ StepReport Trainer::run_update(double learning_rate) {
   add_seconds();
   report.loss /= runs;
   return report;
-}
-
-bool Trainer::is_traced() const {
-  return updates_ >= traced_from_ && updates_ < traced_from_ + config_->step.options.trace_steps;
 }
 
 void Trainer::add_seconds() {
@@ -335,9 +330,6 @@ bool Trainer::is_asked_to_stop(const std::stop_token& stop) {
   sync()->set_vote(wish ? 1.0f : 0.0f);
   return agreed;
 }
-
-// If replicas train at their own pace, the one that evaluates tells the others when the target is reached.
-bool Trainer::has_another_ended() const { return sync() != nullptr && sync()->end_was_called(); }
 
 // An observer's failure (such as a full disk) must not end the training.
 void Trainer::tell(const std::function<void(TrainerObserver&)>& what) {

@@ -156,10 +156,8 @@ class Trainer {
   bool takes_part_in_evaluation() const;
 
   TrainingEnd run_steps(const std::stop_token& stop);
-  TrainingEnd evaluate_only(const std::stop_token& stop);
   void run_step();
   StepReport run_update(double learning_rate);
-  bool is_traced() const;
   void add_seconds();
   bool is_epoch_complete() const;
   TrainingEnd end_epoch(const std::stop_token& stop);
@@ -172,7 +170,6 @@ class Trainer {
   parallel::GradientSync* sync() const;  // ends replicas together; null: no replicas
   bool goes_at_own_pace() const;
   bool is_asked_to_stop(const std::stop_token& stop);
-  bool has_another_ended() const;
   double mean_of_all(double here) const;         // collective if in lock step
   bool agrees_with_first(bool here) const;       // likewise
   std::optional<double> seconds_in_all() const;  // of training

@@ -142,7 +142,7 @@ void OutgoingCall::on_failed() {
     return end(Answer::refused, fmt::format("{} ({}) refuses the secret of {}: all tasks of a job need the same secret",
                                             task.name, task.address, caller_.self.name()));
   }
-  end(Answer::impostor,
+  end(Answer::refused,
       fmt::format(
           "the process listening at {} is not {} of this job: it cannot prove that it knows the job's secret. Another "
           "program may have taken the port, it may be a task of another job, or the lists of tasks may differ",

@@ -34,8 +34,7 @@ class OutgoingCall {
 
   enum class Answer {
     accepted,
-    refused,      // by the task itself
-    impostor,     // the peer is not that task
+    refused,      // by the task itself, or by a peer that is not that task
     unreachable,  // within the time
   };
   struct Outcome {
