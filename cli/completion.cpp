@@ -70,6 +70,12 @@ const CLI::Option* option_with_value(const CLI::App& command, const std::string&
   return option != nullptr && option->get_items_expected_max() > 0 ? option : nullptr;
 }
 
+const CLI::App* subcommand(const CLI::App& command, const std::string& name) {
+  const auto found =
+      command.get_subcommands([&](const CLI::App* each) { return each->get_name() == name && !is_hidden(*each); });
+  return found.empty() ? nullptr : found.front();
+}
+
 // The command that the words before the last one have reached.
 const CLI::App* command_of(const CLI::App& program, const Words& words) {
   const CLI::App* command = &program;
@@ -78,7 +84,7 @@ const CLI::App* command_of(const CLI::App& program, const Words& words) {
       command = &program;
     } else if (i > 0 && option_with_value(*command, words[i - 1]) != nullptr) {
       continue;  // a value that is spelled like a command
-    } else if (const CLI::App* below = command->get_subcommand_no_throw(words[i])) {
+    } else if (const CLI::App* below = subcommand(*command, words[i])) {
       command = below;
     }
   }

@@ -183,10 +183,11 @@ int run_launch(cluster::LaunchOptions options, const CommandCheck& check_command
     std::fputs(cluster::commands_text(plan).c_str(), stdout);
     return 0;
   }
-  return cluster::supervise(plan.job, plan.starter,
-                            {.program = cluster::this_binary(),
-                             .console = {.output_folder = options.output_folder},
-                             .record_file = plan.record_file});
+  cluster::SupervisorOptions supervision;
+  supervision.program = cluster::this_binary();
+  supervision.console.output_folder = options.output_folder;
+  supervision.record_file = plan.record_file;
+  return cluster::supervise(plan.job, plan.starter, supervision);
 }
 
 void add_host_options(CLI::App& app, cluster::HostOptions& options) {

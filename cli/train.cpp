@@ -42,7 +42,7 @@ TrainOutcome run_worker(const TrainArguments& arguments, const train::TrainingCo
                         const train::ProcessGroup& group, perf::Recorder* recorder, const std::stop_token& stop) {
   const bool is_first = group.workers.rank() == 0;
   if (is_first) {
-    std::FILE* const text_stream = arguments.record == "-" ? stderr : stdout;
+    std::FILE* const text_stream = arguments.files.record == "-" ? stderr : stdout;
     fmt::print(text_stream, "Trireme {} trains {} for {:g} epoch{}\n", perf::build_info().version,
                config.step.options.model, config.epochs, config.epochs == 1 ? "" : "s");
     std::fflush(text_stream);  // preparing may take a while
