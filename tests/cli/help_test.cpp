@@ -152,7 +152,8 @@ TEST(ManPages, HaveEveryCommandAndOption) {
   for (const Words& command : kCommands) {
     std::string name = "trireme";
     for (const std::string& word : command) name += "-" + word;
-    std::ifstream file(folder / "man1" / (name + ".1"));
+    const std::string file_name = folder / ("man1/" + name + ".1");
+    std::ifstream file(file_name);
     const std::string page{std::istreambuf_iterator<char>(file), {}};
     EXPECT_TRUE(contains(page, ".SH NAME\n")) << name;
     std::istringstream help(help_of(command));
@@ -166,7 +167,7 @@ TEST(ManPages, HaveEveryCommandAndOption) {
     }
     if (run_command({"/bin/sh", "-c", "command -v groff"}).exit_code != 0) continue;
     const CommandResult formatted =
-        run_command({"/bin/sh", "-c", "groff -man -Tutf8 -ww \"$0\" 2>&1 >/dev/null", folder / "man1" / (name + ".1")});
+        run_command({"/bin/sh", "-c", "groff -man -Tutf8 -ww \"$0\" 2>&1 >/dev/null", file_name});
     EXPECT_EQ(formatted.out, "") << name;
   }
   const CommandResult refused = run_trireme({"help", "--man-pages", "/proc/man"});
