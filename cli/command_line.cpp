@@ -62,8 +62,9 @@ class CommandLine {
 };
 
 std::string version_text() {
+  const Json facts = train::build_facts();
   std::vector<std::string> libraries;
-  for (const auto& [name, version] : train::build_facts().at("libraries").items())
+  for (const auto& [name, version] : facts.at("libraries").items())
     libraries.push_back(fmt::format("{} {}", name, version.get<std::string>()));
   return fmt::format("trireme {}\n{}", perf::build_text(), fmt::join(libraries, ", "));
 }
