@@ -16,8 +16,8 @@ void add_refused(CLI::App& app, BenchArguments& arguments) {
     const char *name, *reason;
   };
   constexpr std::array kRefused{
-      Refused{"--server-protocol", "say --protocol"},
-      Refused{"--use-fp16", "say --precision fp16"},
+      Refused{"--server-protocol", "use --protocol"},
+      Refused{"--use-fp16", "use --precision fp16"},
   };
   for (const auto& [name, reason] : kRefused) {
     app.add_option_function<std::string>(name,
@@ -33,13 +33,13 @@ void add_refused(CLI::App& app, BenchArguments& arguments) {
 
 void add_trace_options(CLI::App& app, std::string& path, train::StepOptions& options) {
   app.add_option("--trace,--trace-file", path,
-                 "Write what every rank did when to this file, for ui.perfetto.dev and `trireme report --trace`");
+                 "Write a trace of all ranks to this file, for ui.perfetto.dev and `trireme report --trace`");
   add_option(app, config::step_table(), "trace-steps", options);
 }
 
 void add_evaluation_options(CLI::App& app, train::StepOptions& options) {
   const auto add = [&](const char* name) { return add_option(app, config::step_table(), name, options); };
-  add("data-dir")->required()->description("Data set, for its validation images");
+  add("data-dir")->required()->description("Data set with the validation images");
   for (const char* name : {"data-name", "data-threads", "prefetch", "max-bad-records"}) add(name);
   add("mean")->description("Subtracted from each pixel value, 0 to 255 (default: as in the checkpoint)");
   add("std")->description("The values are then divided by this (default: as in the checkpoint)");

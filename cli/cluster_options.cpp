@@ -20,7 +20,7 @@ void check_protocol(const std::string& protocol) {
   known.insert(known.begin(), {"auto", "mpi"});
   if (std::ranges::find(known, protocol) != known.end()) return;
   bad_input("--protocol {}: must be one of {}{}", protocol, fmt::join(known, ", "),
-            protocol == "grpc+verbs" ? "; what verbs are for is done by grpc+ucx" : "");
+            protocol == "grpc+verbs" ? "; use grpc+ucx for RDMA" : "");
 }
 
 // The first option that gives task addresses by hand; empty: none.
@@ -64,7 +64,7 @@ comm::TaskPlace place_by_hand(const ClusterArguments& arguments, const comm::Clu
     bad_input("which task of the cluster is this process? Give --job-name (worker or ps) and --task-index");
   }
   if (launched.size != description.spec.size()) {
-    bad_input("{} has started {} processes, but the cluster has {} tasks ({} workers, {} servers)", launched.launcher,
+    bad_input("{} started {} processes, but the cluster has {} tasks ({} workers, {} servers)", launched.launcher,
               launched.size, description.spec.size(), description.spec.workers.size(), description.spec.servers.size());
   }
   return description.spec.place_of(launched.rank);
@@ -74,11 +74,11 @@ comm::TaskPlace place_by_hand(const ClusterArguments& arguments, const comm::Clu
 void check_mpi_order(const comm::ClusterSpec& spec, const comm::TaskPlace& place) {
   const comm::LaunchPlace launched = comm::launch_place();
   if (launched.size == 1 && spec.size() > 1) {
-    bad_input("--protocol grpc+mpi: the tasks have to be started by mpirun, all {} of them in one go", spec.size());
+    bad_input("--protocol grpc+mpi: one mpirun must start all {} tasks", spec.size());
   }
   if (launched.size != spec.size() || launched.rank != spec.rank_of(place)) {
     bad_input(
-        "--protocol grpc+mpi: {} has made this process rank {} of {}, but {} of this cluster is rank {} of {}; start "
+        "--protocol grpc+mpi: {} started this process as rank {} of {}, but {} of this cluster is rank {} of {}; start "
         "the workers first, then the servers, in the order of the lists",
         launched.launcher, launched.rank, launched.size, to_string(place), spec.rank_of(place), spec.size());
   }
@@ -105,8 +105,8 @@ std::string find_secret(const ClusterArguments& arguments) {
   if (!arguments.secret_file.empty()) return cluster::read_secret_file(arguments.secret_file);
   if (told.empty()) {
     bad_input(
-        "the tasks of a job prove by a secret that they belong together, and there is none; make one with (umask 077; "
-        "head -c 32 /dev/urandom | base64 > job.secret), give all tasks the same, with --secret-file job.secret");
+        "the tasks of a job need a secret to recognize each other; make one with (umask 077; head -c 32 /dev/urandom | "
+        "base64 > job.secret) and give it to all tasks, with --secret-file job.secret");
   }
   cluster::check_secret(told, fmt::format("the variable {}", cluster::kJobSecretVariable));
   return told;
@@ -121,7 +121,7 @@ std::optional<comm::ClusterPlace> find_place(const ClusterArguments& arguments) 
   const std::string option = option_given_by_hand(arguments);
   if (option.empty()) return std::nullopt;
   if (arguments.worker_hosts.empty() && arguments.ps_hosts.empty() && arguments.cluster_file.empty()) {
-    bad_input("{} is of use only with --worker-hosts (and --ps-hosts), or with --cluster", option);
+    bad_input("{} has no effect without --worker-hosts or --cluster", option);
   }
   const comm::ClusterDescription description = description_by_hand(arguments);
   comm::ClusterPlace place{.spec = description.spec, .place = place_by_hand(arguments, description)};
@@ -134,22 +134,23 @@ std::optional<comm::ClusterPlace> find_place(const ClusterArguments& arguments) 
 void add_cluster_options(CLI::App& app, ClusterArguments& arguments) {
   const OptionGroup group(app, "Cluster");
   app.add_option("--worker-hosts", arguments.worker_hosts,
-                 "Addresses of the workers, host:port,...; the order is the task index. For tasks that are started\n"
-                 "by hand: `trireme launch` gives its own");
+                 "Addresses of the workers, host:port,...; the position is the task index. Only for tasks that\n"
+                 "you start by hand, without `trireme launch`");
   app.add_option("--ps-hosts", arguments.ps_hosts, "Addresses of the parameter servers, likewise");
   app.add_option("--cluster", arguments.cluster_file,
                  "The same from a JSON file: {\"worker\": [...], \"ps\": [...]}, or as TF_CONFIG has it");
-  app.add_option("--job-name", arguments.job_name, "What this process is: worker or ps");
-  app.add_option("--task-index", arguments.task_index, "Which one of them, from 0");
+  app.add_option("--job-name", arguments.job_name, "Role of this process: worker or ps");
+  app.add_option("--task-index", arguments.task_index, "Index of this task in its list, from 0");
   app.add_option("--protocol", arguments.protocol,
-                 "How tasks talk: grpc, grpc+ucx (tensors over UCX), grpc+mpi (tensors over MPI), mpi, or\n"
+                 "How tasks communicate: grpc, grpc+ucx (tensors over UCX), grpc+mpi (tensors over MPI), mpi, or\n"
                  "auto: grpc between the tasks of a cluster, mpi otherwise")
       ->capture_default_str();
   app.add_option("--secret-file", arguments.secret_file,
-                 "File with the secret by which the tasks of a job know each other; readable by its owner alone");
+                 "File with the secret that all tasks of the job share; others must not be able to read it");
   app.add_option("--tls-cert", arguments.tls_cert, "Encrypt the connections: this task's certificate (PEM)");
   app.add_option("--tls-key", arguments.tls_key, "Its private key (PEM)");
-  app.add_option("--tls-ca", arguments.tls_ca, "Certificate of who has signed those of all tasks (PEM)");
+  app.add_option("--tls-ca", arguments.tls_ca,
+                 "Certificate of the authority that signed all tasks' certificates (PEM)");
   app.add_option("--join-timeout", arguments.join_timeout, "Seconds to wait for the other tasks at the start")
       ->capture_default_str();
 }
@@ -164,21 +165,20 @@ std::optional<comm::ClusterPlace> resolve_cluster(const ClusterArguments& argume
   const bool wants_cluster = arguments.protocol.starts_with("grpc");
   if (!place && wants_cluster) {
     bad_input(
-        "--protocol {}: there are no others to talk to; start this command with trireme launch, or give "
+        "--protocol {}: there are no other tasks; start this command with trireme launch, or give "
         "--worker-hosts or --cluster",
         arguments.protocol);
   }
-  if (!place && tls.is_used()) bad_input("--tls-cert has no effect: TLS is for tasks that meet over gRPC");
+  if (!place && tls.is_used()) bad_input("--tls-cert has no effect: only tasks that connect over gRPC use TLS");
   if (!place) return std::nullopt;
   if (arguments.protocol == "mpi") {
-    bad_input(
-        "--protocol mpi has no addresses: its ranks are those of mpirun; for the tasks of a cluster take grpc+mpi");
+    bad_input("--protocol mpi uses mpirun's ranks, not addresses; for the tasks of a cluster use grpc+mpi");
   }
   place->protocol = wants_cluster ? arguments.protocol : "grpc";
   if (place->protocol == "grpc+mpi") check_mpi_order(place->spec, place->place);
   check_is_local(place->spec, place->place);
   if (tls.is_used() && place->protocol != "grpc") {
-    bad_input("--tls-cert: gRPC alone is encrypted, and with --protocol {} tensors go another way; take grpc",
+    bad_input("--tls-cert: TLS encrypts only gRPC, but --protocol {} sends tensors another way; use grpc",
               place->protocol);
   }
   if (place->secret.empty()) place->secret = find_secret(arguments);

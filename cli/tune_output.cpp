@@ -68,7 +68,8 @@ std::string margin_text(const lab::TuneSpace& space, const lab::TuneResult& resu
   const std::string why = margin.verdict == perf::Verdict::too_few_runs
                               ? too_few_text(result, result.chosen, *other)
                               : fmt::format("the runs show no difference ({})", perf::p_text(margin));
-  return fmt::format("its median is {}: {}{}\n", against, why, result.took_simpler ? "; the simpler one is taken" : "");
+  return fmt::format("its median is {}: {}{}\n", against, why,
+                     result.took_simpler ? "; the simpler one was chosen" : "");
 }
 
 }  // namespace
@@ -119,7 +120,7 @@ std::string conclusion(const lab::TuneSpace& space, const lab::TuneObjective& ob
   std::string text;
   if (!result.finalists.empty()) text += fmt::format("\n{}", finals_table(space, objective, result));
   const bool is_shown = result.chosen == result.default_candidate || (result.gain && result.gain->is_supported());
-  text += fmt::format("{}: {}\n{}", is_shown ? "best" : "chosen, but no gain is shown",
+  text += fmt::format("{}: {}\n{}", is_shown ? "best" : "chosen, although no gain was shown",
                       marked_text(space, result.chosen), margin_text(space, result));
   text += fmt::format("gain: {}\n", gain_text(result));
   if (result.out_of_time) text += "the budget was too short for all trials; raise --budget\n";

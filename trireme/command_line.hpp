@@ -8,8 +8,8 @@
 
 namespace trireme {
 
-// The first and only thing in main(): it may start the program anew, in an environment that suits it. Returns the exit
-// code. Errors are said on stderr.
+// The first and only thing in main(): it may start the program anew, in an environment that suits it. Prints errors
+// to stderr and returns the exit code.
 int command_line(int argc, char** argv, std::vector<Network> networks = {});
 
 }  // namespace trireme

@@ -36,7 +36,7 @@ def check(parser, options):
     if options.jit and not options.forward_only:
         parser.error("--jit is for --forward-only")
     if options.compile and options.jit:
-        parser.error("--compile and --jit exclude each other")
+        parser.error("--compile and --jit cannot be used together")
     if options.layout == "mkldnn" and (options.compile or options.jit):
         parser.error("--layout mkldnn excludes --compile and --jit, which choose layouts themselves")
     if options.layout == "mkldnn" and options.precision != "fp32":

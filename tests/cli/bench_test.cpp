@@ -118,7 +118,7 @@ TEST_F(Bench, WithoutAGpuTheExitCodeSaysThatSomethingIsMissing) {
 }
 
 TEST_F(Bench, APrecisionThatIsNotFastHereIsRefused) {
-  expect_one_line(run_trireme({"bench", "--precision", "tf32"}), "only GPUs have it: --device cuda");
+  expect_one_line(run_trireme({"bench", "--precision", "tf32"}), "needs a GPU: --device cuda");
   expect_one_line(run_trireme({"bench", "--precision", "bf16", "--backend", "reference"}), "use --precision fp32");
   expect_one_line(run_trireme({"bench", "--precision", "fp8"}), "must be one of fp32, tf32, bf16, fp16");
 }

@@ -31,7 +31,7 @@ TEST(ClusterOptions, APlaceIsGivenInFull) {
                  "which task of the cluster is this process? Give --job-name (worker or ps) and --task-index");
   expect_refused({workers, "--job-name", "worker"}, "--job-name and --task-index go together; --task-index is missing");
   expect_refused({workers, "--task-index", "0"}, "--job-name is missing");
-  expect_refused({"--job-name", "worker", "--task-index", "0"}, "--job-name is of use only with --worker-hosts");
+  expect_refused({"--job-name", "worker", "--task-index", "0"}, "--job-name has no effect without --worker-hosts");
   expect_refused({"--ps-hosts", "localhost:2230", "--job-name", "ps", "--task-index", "0"},
                  "--worker-hosts: a cluster needs at least one worker");
   expect_refused({workers, "--job-name", "worker", "--task-index", "4"}, "--task-index 4: there are workers 0 to 1");
@@ -70,17 +70,17 @@ TEST(ClusterOptions, TheProtocolSuitsTheCluster) {
     words.insert(words.end(), {"--protocol", protocol});
     return words;
   };
-  expect_refused({"--protocol", "grpc"}, "there are no others to talk to; start this command with trireme launch");
-  expect_refused({"--protocol", "grpc+verbs"}, "what verbs are for is done by grpc+ucx");
-  expect_refused(with("mpi"), "--protocol mpi has no addresses");
-  expect_refused(with("grpc+mpi"), "the tasks have to be started by mpirun, all 2 of them");
+  expect_refused({"--protocol", "grpc"}, "there are no other tasks; start this command with trireme launch");
+  expect_refused({"--protocol", "grpc+verbs"}, "use grpc+ucx for RDMA");
+  expect_refused(with("mpi"), "--protocol mpi uses mpirun's ranks, not addresses");
+  expect_refused(with("grpc+mpi"), "one mpirun must start all 2 tasks");
   const Words wrong_rank{"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2"};
   expect_refused(with("grpc+mpi"), "this process rank 1 of 2, but worker 0 of this cluster is rank 0 of 2", wrong_rank);
-  expect_refused({"--worker-hosts", "localhost:2220"}, "Open MPI has started 2 processes, but the cluster has 1 tasks",
+  expect_refused({"--worker-hosts", "localhost:2220"}, "Open MPI started 2 processes, but the cluster has 1 tasks",
                  wrong_rank);
   expect_refused({"--tls-ca", "x"}, "--tls-cert is missing");
   expect_refused({"--join-timeout", "0"}, "--join-timeout 0");
-  expect_refused({"--server-protocol", "grpc"}, "--server-protocol: say --protocol");
+  expect_refused({"--server-protocol", "grpc"}, "--server-protocol: use --protocol");
 }
 
 TEST(ClusterOptions, ALaunchHasTheLastWord) {

@@ -88,7 +88,7 @@ TEST(Ship, AnArchiveThatEndsEarlyLeavesNothing) {
   for (const std::size_t missing : {1, 5, 100, 1000}) {
     cut.archive.resize(shipment().archive.size() - missing);
     EXPECT_EQ(ship(cut, {"a"}, reach_after(""), folder.path()).front().problem,
-              "cannot copy trireme to it: the connection ended before all had arrived");
+              "cannot copy trireme to it: the connection ended before everything arrived");
     EXPECT_TRUE(fs::is_empty(folder.path()));
   }
 }

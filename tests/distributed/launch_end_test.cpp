@@ -43,7 +43,7 @@ TEST_P(LaunchEnd, ASecondCtrlCKills) {
   LaunchedJob job(shell(GetParam(), "trap '' INT TERM; echo ready; sleep 60", 2));
   ASSERT_TRUE(job.wait_for_output("[0] ready") && job.wait_for_output("[1] ready"));
   kill(job.pid(), SIGINT);
-  ASSERT_TRUE(job.wait_for_output("once more to end at once"));
+  ASSERT_TRUE(job.wait_for_output("interrupt again to end at once"));
   kill(job.pid(), SIGINT);
   EXPECT_EQ(job.exit_code(5s), 130);
   EXPECT_TRUE(job.is_gone_within(1s));
@@ -103,7 +103,7 @@ TEST_P(LaunchEnd, AKilledGuardIsReplacedAndItsSuccessorDoesItsWork) {
 // Asks twice, as for workers that do not listen. What comes before the workers run ends the launch at once.
 void end_by_hand(const LaunchedJob& job) {
   kill(job.pid(), SIGTERM);
-  if (job.wait_for_output("once more to end at once", 2s)) kill(job.pid(), SIGTERM);
+  if (job.wait_for_output("interrupt again to end at once", 2s)) kill(job.pid(), SIGTERM);
 }
 
 // Kills one process of the job at a random moment of its life: at the start, in the middle, at the end.

@@ -129,7 +129,7 @@ TEST_F(ByHand, MistakesAreRefusedAtOnce) {
   expect_refused(job_.start("chief", 0), "there is no job 'chief'");
   expect_refused(job_.start_as(job_.lists(), {}, StartedByHand::secret()), "which task of the cluster is this process");
   expect_refused(job_.start_as(job_.lists() + Words{"--job-name", "ps", "--task-index", "0"}, {}, {}),
-                 "prove by a secret that they belong together, and there is none");
+                 "need a secret to recognize each other");
   expect_refused(job_.start_as({"--worker-hosts", "192.0.2.7:2220", "--ps-hosts", job_.server(0), "--job-name",
                                 "worker", "--task-index", "0"},
                                {}, StartedByHand::secret()),

@@ -45,7 +45,7 @@ TEST(Distribution, BadOptionsAreRefusedWithTheLegalOnes) {
   expect_refused(
       {.workers = 2}, [](auto& o) { o.all_reduce = "gossip"; }, "halving_doubling");
   expect_refused(
-      {.workers = 2}, [](auto& o) { o.all_reduce = "nccl", o.gradient_precision = "bf16"; }, "fp32 alone");
+      {.workers = 2}, [](auto& o) { o.all_reduce = "nccl", o.gradient_precision = "bf16"; }, "only in fp32");
   expect_refused(
       {.workers = 2}, [](auto& o) { o.all_reduce = "nccl", o.overlap = "off"; }, "during backward");
   expect_refused(
@@ -162,7 +162,7 @@ TEST(Distribution, ContradictionsAreRefused) {
         o.backup_workers = 1;
         o.asynchronous = true;
       },
-      "--backup-workers is for synchronous training");
+      "--backup-workers needs synchronous training");
   refused(
       [](auto& o) {
         o.backup_workers = 1;

@@ -116,7 +116,7 @@ if is_there; then
 fi
 free=$(df -Pk "$base" | awk 'NR == 2 { print $4 }')
 [ "$free" -gt $((bytes / 1024)) ] ||
-  fail "$base has room for $((free * 1024 / 1000000)) MB, and $((bytes / 1000000)) MB are needed"
+  fail "$base has room for $((free * 1024 / 1000000)) MB, but $((bytes / 1000000)) MB are needed"
 new=$(mktemp -d "$base/.new.XXXXXX")
 trap 'rm -rf "$new"' EXIT
 trap 'exit 1' HUP INT TERM PIPE
@@ -129,7 +129,7 @@ unpack() {
   done
 }
 why=$(unpack 2>&1) || fail "cannot write to $base: $(echo "$why" | head -n 1)"
-[ -x "$new/trireme" ] || fail "the connection ended before all had arrived"
+[ -x "$new/trireme" ] || fail "the connection ended before everything arrived"
 mv -T "$new" "$folder" 2>/dev/null || is_there || fail "$folder is in the way; remove it"
 touch "$folder"
 ls -1dt "$base"/*/ | grep -E '/[0-9a-f]{16}/$' | tail -n +4 | while IFS= read -r old; do

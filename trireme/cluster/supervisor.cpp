@@ -310,7 +310,7 @@ void Supervisor::ask_workers_to_end(int signal) {
   if (interrupted_) return;
   interrupted_ = true;
   // A terminal shows "^C" at the beginning of the line.
-  console_.say(fmt::format("{}trireme: interrupted: the workers end after this step (once more to end at once)",
+  console_.say(fmt::format("{}trireme: interrupted: the workers end after this step (interrupt again to end at once)",
                            console_.shows_bar() ? "\n" : ""));
   tasks_.tell_workers({{"type", "signal"}, {"signal", signal}});
 }

@@ -103,7 +103,7 @@ void add_network(std::vector<Option>& all) {
        step<&StepOptions::label_smoothing>("label-smoothing", "Share of the target spread over all classes",
                                            {.range = kShare}),
        step<&StepOptions::aux_head>("aux-head", "Add the auxiliary head (inception3)"),
-       step<&StepOptions::no_dropout>("no-dropout", "Leave dropout out")});
+       step<&StepOptions::no_dropout>("no-dropout", "Train without dropout")});
 }
 
 void add_data(std::vector<Option>& all) {
@@ -134,7 +134,7 @@ void add_data(std::vector<Option>& all) {
                                    "added ones, separated by commas (default: flip; none for small grey images)"),
        data<&DataOptions::distortions>("distortions", "The same as --augment flip,colour"),
        data<&DataOptions::eval_crop>(
-           "eval-crop", "Of validation images: none or centre (default: none if images and network are small)")});
+           "eval-crop", "Crop of validation images: none or centre (default: none if images and network are small)")});
 }
 
 void add_optimizer(std::vector<Option>& all) {
@@ -149,7 +149,7 @@ void add_optimizer(std::vector<Option>& all) {
            "Share of each value added to its gradient; adamw and lion subtract it from the value instead",
            {.range = kZeroOrMore}),
        step<&StepOptions::init_learning_rate>(
-           "init-learning-rate", "First learning rate (default: one that suits the optimizer and the network)",
+           "init-learning-rate", "Initial learning rate (default: one that suits the optimizer and the network)",
            {.role = Role::measurement}),
        step<&StepOptions::learning_rate_schedule>(
            "learning-rate-schedule",
@@ -241,7 +241,7 @@ void add_workers(std::vector<Option>& all) {
        workers<&DistributionOptions::overlap>("overlap", "Exchange gradients during backward: on or off",
                                               {.names = {"on", "off"}}),
        workers<&DistributionOptions::gradient_precision>(
-           "gradient-precision", "Of gradients between machines: fp32, fp16 or bf16; sums are fp32"),
+           "gradient-precision", "Precision of gradients between machines: fp32, fp16 or bf16; sums are fp32"),
        workers<&DistributionOptions::sync_batch_norm>(
            "sync-batch-norm", "Batch norm over the images of all workers (default: each worker's own)"),
        workers<&DistributionOptions::check_replicas>("check-replicas",
@@ -278,7 +278,7 @@ std::vector<Option> step_options() {
     add_group(all);
   }
   add(all, kOutput,
-      {step<&StepOptions::trace_steps>("trace-steps", "Steps that --trace shows",
+      {step<&StepOptions::trace_steps>("trace-steps", "Number of steps in the trace",
                                        {.role = Role::output, .range = kPositiveCount})});
   return all;
 }
@@ -286,7 +286,7 @@ std::vector<Option> step_options() {
 std::vector<Option> loop_options() {
   std::vector<Option> all;
   add(all, kTraining,
-      {loop<&LoopOptions::epochs>("epochs", "Times that all images are used", {.range = kAboveZero}),
+      {loop<&LoopOptions::epochs>("epochs", "Passes over the training images", {.range = kAboveZero}),
        loop<&LoopOptions::evaluate_on>("eval", "Workers that evaluate on the validation images: all, first or none",
                                        {.names = {"all", "first", "none"}}),
        loop<&LoopOptions::evaluate_every>("eval-every", "Epochs between evaluations; 0: only at the end",
@@ -299,11 +299,11 @@ std::vector<Option> loop_options() {
            "average", "Keep moving averages of all variables with this decay, such as 0.999, and evaluate these; 0: no",
            {.range = kShare})});
   add(all, kGradients,
-      {loop<&LoopOptions::reference_batch>(
-           "scale-learning-rate",
-           "Learning rates are for this global batch, such as 256, and are scaled to the actual one (linearly; best "
-           "with --num-learning-rate-warmup-epochs); 0: do not scale",
-           {.range = kZeroOrMore}),
+      {loop<&LoopOptions::reference_batch>("scale-learning-rate",
+                                           "Global batch that learning rates are meant for, such as 256; they are "
+                                           "scaled to the actual one (linearly; best "
+                                           "with --num-learning-rate-warmup-epochs); 0: do not scale",
+                                           {.range = kZeroOrMore}),
        loop<&LoopOptions::accumulate>("accumulate", "Batches whose mean gradient makes one update",
                                       {.range = Range{1, 1 << 20}}),
        loop<&LoopOptions::clip_norm>("clip-norm", "Largest norm of all gradients together; 0: no limit",
@@ -317,11 +317,11 @@ std::vector<Option> loop_options() {
                                           {.shows_default = false}),
        loop<&LoopOptions::checkpoint_every>("checkpoint-every", "Steps between checkpoints; 0: one after each epoch",
                                             {.range = kZeroOrMore}),
-       loop<&LoopOptions::keep_checkpoints>("keep-checkpoints", "Checkpoints to keep: the newest",
+       loop<&LoopOptions::keep_checkpoints>("keep-checkpoints", "Number of checkpoints to keep, the newest ones",
                                             {.range = Range{1, 1e9}}),
        loop<&LoopOptions::resume>("resume", "Continue from the newest checkpoint, if there is one"),
        loop<&LoopOptions::allow_other_data>("allow-other-data",
-                                            "With --resume: also on another data set than the checkpoint's")});
+                                            "With --resume: allow another data set than the checkpoint's")});
   add(all, kOutput,
       {loop<&LoopOptions::display_every>("display-every",
                                          "Steps between points of the curves in the record and in TensorBoard",
@@ -337,7 +337,7 @@ std::vector<Option> timing_options() {
        timing<&TimingOptions::num_warmup_batches>("num-warmup-batches", "Steps before the timed ones",
                                                   {.role = Role::measurement, .range = Range{0, 1e9}}),
        timing<&TimingOptions::repeats>("repeats",
-                                       "How often the timed steps are measured (default: 1; 5 with --io-overhead)",
+                                       "Number of times to repeat the timed steps (default: 1; 5 with --io-overhead)",
                                        {.role = Role::measurement, .range = Range{1, 100'000}}),
        timing<&TimingOptions::max_seconds>("max-seconds",
                                            "End warm-up and timed steps after this time, warm-up after a quarter of it "
@@ -354,7 +354,7 @@ std::vector<Option> timing_options() {
                                              {.role = Role::measurement, .range = kPositiveCount}),
        timing<&TimingOptions::profile>("profile", "Time every instruction and print where a step goes, longest first",
                                        {.role = Role::output}),
-       timing<&TimingOptions::profile_rows>("profile-rows", "Instructions that --profile lists",
+       timing<&TimingOptions::profile_rows>("profile-rows", "Number of instructions that --profile lists",
                                             {.role = Role::output, .range = kPositiveCount})});
   return all;
 }

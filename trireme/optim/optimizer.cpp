@@ -54,7 +54,7 @@ std::string number_help(const op::RuleNumber& number) {
   for (const op::OptimizerInfo& info : op::kOptimizers) {
     for (const op::DefaultNumber& own : info.numbers) {
       if (own.member != number.member) continue;
-      users += fmt::format("{}{} ({}{:g})", users.empty() ? "Of " : ", ", info.name, users.empty() ? "default: " : "",
+      users += fmt::format("{}{} ({}{:g})", users.empty() ? "For " : ", ", info.name, users.empty() ? "default: " : "",
                            own.value);
     }
   }

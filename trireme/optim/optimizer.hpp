@@ -15,7 +15,7 @@ op::OptimizerRule optimizer_rule(op::OptimizerKind kind, float weight_decay = 0)
 op::OptimizerKind parse_optimizer(std::string_view name);  // Error(bad_input) lists all names
 std::string optimizer_names();                             // with commas
 std::string option_name(const op::RuleNumber& number);     // with dashes
-std::string number_help(const op::RuleNumber& number);     // "Of adam (default: 0.999), lion (0.99)"
+std::string number_help(const op::RuleNumber& number);     // "For adam (default: 0.999), lion (0.99)"
 std::string describe(const op::OptimizerRule& rule);       // "momentum 0.9, weight decay 4e-05"
 
 // State of dynamic loss scaling (graph/ops/update.hpp): untrained scalar variables, saved in checkpoints.

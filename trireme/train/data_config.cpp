@@ -9,7 +9,7 @@ namespace {
 
 void check_synthetic(const DataOptions& options) {
   const auto refuse = [](bool given, const char* option) {
-    if (given) bad_input("{} has no effect on synthetic images: --data-dir names a data set", option);
+    if (given) bad_input("{} has no effect on synthetic images: give a data set with --data-dir", option);
   };
   refuse(options.name && *options.name != "synthetic", "--data-name");
   refuse(options.threads.has_value(), "--data-threads");
@@ -28,10 +28,11 @@ void check_synthetic(const DataOptions& options) {
 data::PreprocessingOptions resolve_preprocessing(const DataOptions& options, bool forward_only) {
   data::PreprocessingOptions result;
   if (options.distortions && options.augment) {
-    bad_input("--distortions is --augment flip,colour, and --augment {} is given too; leave one out", *options.augment);
+    bad_input("--distortions means --augment flip,colour, but --augment {} is given too; leave one out",
+              *options.augment);
   }
   if (forward_only && (options.distortions || options.augment)) {
-    bad_input("{} has no effect with --forward-only: images are changed at random in training alone",
+    bad_input("{} has no effect with --forward-only: only training changes images at random",
               options.augment ? "--augment" : "--distortions");
   }
   if (options.crop) {
@@ -59,7 +60,8 @@ DataConfig resolve_data(const DataOptions& options, bool forward_only) {
   }
   config.name = options.name.value_or("auto");
   if (config.name == "imagenet") config.name = "tfrecord";  // tf_cnn_benchmarks' name
-  if (config.name == "synthetic") bad_input("--data-name synthetic and --data-dir {} exclude each other", options.dir);
+  if (config.name == "synthetic")
+    bad_input("--data-name synthetic and --data-dir {} cannot be used together", options.dir);
   config.threads = static_cast<int>(options.threads.value_or(config.threads));
   config.default_threads = !options.threads;
   config.prefetch = static_cast<int>(options.prefetch.value_or(config.prefetch));

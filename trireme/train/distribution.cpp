@@ -55,8 +55,9 @@ void resolve_all_reduce(const DistributionOptions& options, DistributionConfig& 
   if (options.all_reduce == kNccl) {
     config.gpu_sums = GpuSums::always;
     if (config.wire != comm::Wire::fp32)
-      bad_input("--gradient-precision {}: --all-reduce nccl sums in fp32 alone", options.gradient_precision);
-    if (!config.overlap) bad_input("--overlap off and --all-reduce nccl exclude each other: GPUs sum during backward");
+      bad_input("--gradient-precision {}: --all-reduce nccl sums only in fp32", options.gradient_precision);
+    if (!config.overlap)
+      bad_input("--overlap off and --all-reduce nccl cannot be used together: GPUs sum during backward");
     return;
   }
   config.all_reduce = comm::parse_algorithm(options.all_reduce);
@@ -85,9 +86,9 @@ void check_without_servers(const DistributionOptions& options) {
 }
 
 void check_order(const DistributionOptions& options, const DistributionConfig& config) {
-  if (options.synchronous && options.asynchronous) bad_input("--sync and --async exclude each other");
+  if (options.synchronous && options.asynchronous) bad_input("--sync and --async cannot be used together");
   if (options.synchronous && options.staleness) {
-    bad_input("--sync and --staleness exclude each other: synchronous workers are never ahead of each other");
+    bad_input("--sync and --staleness cannot be used together: synchronous workers are never ahead of each other");
   }
   if (config.asynchronous && config.update == VariableUpdate::distributed_replicated) {
     bad_input(
@@ -108,7 +109,7 @@ void check_backup(const DistributionConfig& config) {
               config.workers - 1, config.workers, config.workers == 1 ? "" : "s", config.workers == 1 ? "is" : "are");
   }
   if (config.asynchronous) {
-    bad_input("--backup-workers is for synchronous training: asynchronous workers wait for nobody anyway");
+    bad_input("--backup-workers needs synchronous training: asynchronous workers do not wait for each other");
   }
   if (config.update == VariableUpdate::distributed_replicated) {
     bad_input(
@@ -133,7 +134,7 @@ void resolve_network_file(const DistributionOptions& options, DistributionConfig
   if (config.chooses_all_reduce()) config.network_file = options.network_file.value_or(comm::default_network_file());
   config.network_file_given = options.network_file.has_value();
   if (config.network_file_given && config.network_file.empty()) {
-    bad_input("--network-file has no effect: it is for workers that choose their algorithm, by --all-reduce auto");
+    bad_input("--network-file has no effect without --all-reduce auto and several workers");
   }
 }
 
@@ -145,7 +146,7 @@ void check_batch_norm(const DistributionConfig& config) {
     bad_input("--sync-batch-norm needs workers that train in lock-step: leave out --async and --staleness");
   }
   if (config.backup_workers > 0)
-    bad_input("--sync-batch-norm waits for all workers, and --backup-workers is there not to; leave one of them out");
+    bad_input("--sync-batch-norm waits for all workers, --backup-workers does not; leave one of them out");
 }
 
 }  // namespace

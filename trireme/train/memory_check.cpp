@@ -84,7 +84,7 @@ MemoryNeed sum(const std::vector<StepConfig>& programs, Of of) {
 }  // namespace
 
 std::vector<HostMemory> host_memories(comm::Communicator& workers) {
-  workers.set_context("comparing what memory there is");
+  workers.set_context("comparing the available memory");
   const std::vector<perf::FreeMemory> free = comm::all_gather_value(workers, perf::free_memory());
   std::map<int, HostMemory> by_node;
   for (std::size_t rank = 0; rank < free.size(); ++rank) {

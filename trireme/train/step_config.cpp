@@ -54,7 +54,7 @@ std::string checked_backend(const std::string& name, const std::string& device) 
     if (!name.empty() && name != "cuda") bad_input("--backend {}: runs on the CPU, not on --device {}", name, device);
     return device;
   }
-  if (name == "cuda") bad_input("--backend cuda: computes on a GPU: --device cuda");
+  if (name == "cuda") bad_input("--backend cuda: needs --device cuda");
   if (name.empty()) return default_backend();
   const auto names = backend_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
@@ -91,7 +91,7 @@ op::OptimizerRule resolve_optimizer(const StepOptions& options) {
   for (const auto& [name, value] : options.optimizer_numbers) {
     const auto* const number = std::ranges::find(op::kRuleNumbers, name, &op::RuleNumber::name);
     if (number == op::kRuleNumbers.end() || number->member == &op::OptimizerRule::weight_decay) {
-      bad_input("'{}' is not a number of an optimizer that can be set so", name);
+      bad_input("'{}' is not an option of an optimizer", name);
     }
     const std::string option = option_name(*number);
     // tf_cnn_benchmarks scripts give --momentum for every optimizer.
@@ -166,9 +166,9 @@ void resolve_schedule(const StepOptions& options, const Network& model, StepConf
 Precision resolve_precision(const std::string& name, const std::string& backend, bool on_gpu) {
   const Precision precision = parse(name, {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16});
   if (on_gpu || precision == Precision::fp32 || make_backend(backend)->is_fast_in(precision)) return precision;
-  if (precision != Precision::bf16) bad_input("--precision {}: only GPUs have it: --device cuda", name);
+  if (precision != Precision::bf16) bad_input("--precision {}: needs a GPU: --device cuda", name);
   fail(backend == "reference" ? ErrorKind::bad_input : ErrorKind::unavailable,
-       "--precision bf16: the backend {} has no fast bf16 here; it takes a GPU, or the backend onednn and a CPU with "
+       "--precision bf16: the backend {} has no fast bf16 here; bf16 needs a GPU, or the backend onednn and a CPU with "
        "avx512_bf16 or amx_bf16 (trireme doctor lists what this one has); use --precision fp32",
        backend);
 }
@@ -203,7 +203,7 @@ void resolve_for_workers(const StepOptions& options, StepConfig& config) {
   const DistributionConfig& distribution = config.distribution;
   if (options.deterministic) {
     if (distribution.all_reduce == comm::Algorithm::library || distribution.gpu_sums == GpuSums::always)
-      bad_input("--deterministic and --all-reduce {} exclude each other: the library's order of sums is its own",
+      bad_input("--deterministic and --all-reduce {} cannot be used together: the library chooses the order of sums",
                 options.distribution.all_reduce);
     config.distribution.gpu_sums = GpuSums::never;
     // Timings, and the choices made by them, differ from run to run.
@@ -211,11 +211,11 @@ void resolve_for_workers(const StepOptions& options, StepConfig& config) {
     if (config.batch_split == 0) config.batch_split = 1;
     if (!distribution.network_file_given) config.distribution.network_file.clear();
     if (distribution.asynchronous)
-      bad_input("--deterministic and {} exclude each other: servers apply gradients in the order in which they come",
+      bad_input("--deterministic and {} cannot be used together: servers apply gradients as they arrive",
                 options.distribution.asynchronous ? "--async" : "--staleness");
   }
   if (!config.on_gpu()) {
-    if (distribution.gpu_sums == GpuSums::always) bad_input("--all-reduce nccl: is for GPUs: --device cuda");
+    if (distribution.gpu_sums == GpuSums::always) bad_input("--all-reduce nccl: needs GPUs: --device cuda");
     config.distribution.gpu_sums = GpuSums::never;
   }
   if (distribution.workers == 1 && !distribution.uses_servers()) return;
@@ -261,7 +261,7 @@ StepConfig resolve(const StepOptions& options, const comm::JobSize& job) {
     bad_input("--batch-norm-over group needs training and a number of groups: --batch-split 2 or more");
   }
   if (config.batch_split > 1 && config.inter_threads > 1)
-    bad_input("--batch-split {} and --num-inter-threads {} exclude each other", config.batch_split,
+    bad_input("--batch-split {} and --num-inter-threads {} cannot be used together", config.batch_split,
               config.inter_threads);
   resolve_for_workers(options, config);
   validate(config.schedule);

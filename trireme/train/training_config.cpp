@@ -17,7 +17,7 @@ void resolve_gradients(const TrainingOptions& options, TrainingConfig& config) {
   const DistributionConfig& distribution = config.step.distribution;
   if (config.gradients.transforms() && distribution.uses_servers() && !distribution.asynchronous) {
     bad_input(
-        "{}: each parameter server has a part of the mean gradient, and its norm needs all of it; take --async, which "
+        "{}: each parameter server has a part of the mean gradient, and its norm needs all of it; use --async, which "
         "clips and scales each worker's gradients, or --variable-update all_reduce",
         options.lars ? "--lars" : "--clip-norm");
   }

@@ -117,7 +117,7 @@ TEST(Contestants, WhatIsMissingIsSaidWithItsReasonAndRemedy) {
   const std::string message = message_of([&] { choose_contestants(catalogs, {"theano"}); });
   EXPECT_TRUE(
       has(message,
-          "unknown framework 'theano'; known are pytorch, pytorch-ddp, pytorch-jit, pytorch-cuda, tensorflow, all"))
+          "unknown framework 'theano'; choose from pytorch, pytorch-ddp, pytorch-jit, pytorch-cuda, tensorflow, all"))
       << message;
 }
 

@@ -44,7 +44,7 @@ TEST_F(TuneConclusion, OneRunEachHasNeitherIntervalNorGain) {
             "enough)");
   const std::string text = text_of(result);
   EXPECT_FALSE(has(text, "best: ")) << text;
-  EXPECT_TRUE(has(text, "chosen, but no gain is shown: ")) << text;
+  EXPECT_TRUE(has(text, "chosen, although no gain was shown: ")) << text;
   EXPECT_TRUE(has(text, "-        -     1\n")) << "no spread of one run: " << text;
 }
 

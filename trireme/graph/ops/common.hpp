@@ -2,12 +2,11 @@
 // of sliding windows. Each family file has the structs with shape inference, cost and gradient rule. Structs list
 // inputs and outputs in order; [x] is present only if the named member says so.
 //
-//   std::vector<TensorType> infer(const Op&, Types inputs);      throws Error(bad_input) saying what was expected
-//   Cost cost(const Op&, Types inputs, Types outputs);            if absent: kFlops, if declared, for each element of
-//   the
-//                                                                first input; bytes of all inputs and outputs, if any
+//   std::vector<TensorType> infer(const Op&, Types inputs);       throws Error(bad_input) saying what was expected
+//   Cost cost(const Op&, Types inputs, Types outputs);            if absent: kFlops, if declared, per element of the
+//                                                                 first input; bytes of all inputs and outputs
 //   std::vector<Tensor> gradient(const Op&, const GradientArgs&); one entry per input, empty Tensor if none flows;
-//                                                                absent if an operation has no gradient
+//                                                                 absent if an operation has no gradient
 #pragma once
 
 #include <array>

@@ -24,13 +24,13 @@ void check_baseline(const train::DistributionConfig& config) {
               to_string(config.update));
   }
   if (config.sync_batch_norm)
-    bad_input("--baseline and --sync-batch-norm exclude each other: a worker alone has no others' statistics");
+    bad_input("--baseline and --sync-batch-norm cannot be used together: one worker alone has only its own statistics");
 }
 
 void check_timing(const BenchmarkOptions& options, const train::DistributionConfig& distribution) {
   if (options.baseline) check_baseline(distribution);
   if (options.io_overhead && options.data.dir.empty()) {
-    bad_input("--io-overhead has no effect on synthetic images: --data-dir names a data set");
+    bad_input("--io-overhead has no effect on synthetic images: give a data set with --data-dir");
   }
 }
 

@@ -232,7 +232,7 @@ Field choose_contestants(const std::vector<PeerCatalog>& catalogs, const std::ve
       }
     }
     if (!is_known) {
-      bad_input("--frameworks: unknown framework '{}'; known are {}", word, fmt::join(known_names(catalogs), ", "));
+      bad_input("--frameworks: unknown framework '{}'; choose from {}", word, fmt::join(known_names(catalogs), ", "));
     }
     if (word == kAll || field.contestants.size() == before) note_missing(field, catalogs, word);
   }
