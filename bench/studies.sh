@@ -32,4 +32,3 @@ if wanted forward-backward; then
 fi
 mapfile -t finished < <(find . -mindepth 2 -maxdepth 2 -name plan.json -printf '%h\n' | sort)
 trireme report "${finished[@]}" --out report.html
-trireme report "${finished[@]}" --out report.md

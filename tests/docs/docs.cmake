@@ -1,6 +1,12 @@
-# What the documents show is run, the README's commands and the example programs, and what they point at is there.
+# The README's commands and the example programs run; other pages' commands are understood, and their links lead somewhere.
 add_test(NAME Docs.Pages COMMAND ${CMAKE_CURRENT_LIST_DIR}/pages.sh ${PROJECT_SOURCE_DIR})
 set_tests_properties(Docs.Pages PROPERTIES LABELS unit TIMEOUT 60)
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_FOUND)
+  add_test(NAME Docs.CommandLines COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/command_lines.py
+                                          ${PROJECT_SOURCE_DIR} $<TARGET_FILE:trireme_cli>)
+  set_tests_properties(Docs.CommandLines PROPERTIES LABELS unit TIMEOUT 60)
+endif()
 add_test(NAME Readme.Commands COMMAND ${CMAKE_CURRENT_LIST_DIR}/readme_commands.sh ${PROJECT_SOURCE_DIR}/README.md
                                       $<TARGET_FILE:trireme_cli>)
 set_tests_properties(Readme.Commands PROPERTIES LABELS slow TIMEOUT 300)
