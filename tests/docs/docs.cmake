@@ -5,7 +5,9 @@ find_package(Python3 COMPONENTS Interpreter QUIET)
 if(Python3_FOUND)
   add_test(NAME Docs.CommandLines COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/command_lines.py
                                           ${PROJECT_SOURCE_DIR} $<TARGET_FILE:trireme_cli>)
-  set_tests_properties(Docs.CommandLines PROPERTIES LABELS unit TIMEOUT 60)
+  add_test(NAME Docs.Programs COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/programs.py ${PROJECT_SOURCE_DIR}
+                                      ${CMAKE_CXX_COMPILER})
+  set_tests_properties(Docs.CommandLines Docs.Programs PROPERTIES LABELS unit TIMEOUT 60)
 endif()
 add_test(NAME Readme.Commands COMMAND ${CMAKE_CURRENT_LIST_DIR}/readme_commands.sh ${PROJECT_SOURCE_DIR}/README.md
                                       $<TARGET_FILE:trireme_cli>)
