@@ -22,6 +22,7 @@
 #include "trireme/lab/bench/benchmark.hpp"
 #include "trireme/lab/bench/job_figures.hpp"
 #include "trireme/lab/bench/profile.hpp"
+#include "trireme/lab/study/duration.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/report/terminal.hpp"
 #include "trireme/report/trace_writer.hpp"
@@ -96,8 +97,9 @@ class ProgressBar : public lab::BenchmarkObserver {
     const double done = progress(config_, event.elapsed_seconds, steps_done);
     const double left = done > 0 ? event.elapsed_seconds * (1 - done) / done : 0;
     const int filled = static_cast<int>(std::lround(done * kBarWidth));
-    line_.draw(fmt::format("[{}{}] {:3.0f} %  {} {}/{}  {:.0f} s left", std::string(filled, '#'),
-                           std::string(kBarWidth - filled, '.'), 100 * done, phase, event.step, event.steps, left));
+    line_.draw(fmt::format("[{}{}] {:3.0f} %  {} {}/{}  {}", std::string(filled, '#'),
+                           std::string(kBarWidth - filled, '.'), 100 * done, phase, event.step, event.steps,
+                           lab::time_left_text(left)));
     drawn_at_ = event.elapsed_seconds;
   }
 

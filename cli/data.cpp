@@ -11,6 +11,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/lab/study/duration.hpp"
 #include "trireme/perf/machine.hpp"
 
 namespace trireme::cli {
@@ -37,8 +38,8 @@ std::function<void(std::int64_t done, std::int64_t all)> ProgressLine::handler()
     if (100 * done / all <= shown_) return;
     shown_ = 100 * done / all;
     const double seconds_each = seconds_since(started_) / static_cast<double>(done);
-    line_.draw(fmt::format("{}: {} %, {} left", what_, shown_,
-                           format_seconds(seconds_each * static_cast<double>(all - done))));
+    const std::string left = lab::time_left_text(seconds_each * static_cast<double>(all - done));
+    line_.draw(fmt::format("{}: {} %, {}", what_, shown_, left));
   };
 }
 

@@ -24,7 +24,7 @@ int threads_or_cores(int threads);
 
 std::string counted(std::int64_t count, const std::string& one, const std::string& several);  // "2,000 samples"
 
-// "writing: 45 %, 3.2 s left" on one terminal line; silent if stderr is not a terminal. Also used by `trireme eval`.
+// "writing: 45 %, 3m20s left" on one terminal line; silent if stderr is not a terminal. Also used by `trireme eval`.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string what);

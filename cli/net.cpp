@@ -22,6 +22,7 @@
 #include "trireme/comm/network_file.hpp"
 #include "trireme/comm/world.hpp"
 #include "trireme/lab/net/network_run.hpp"
+#include "trireme/lab/study/duration.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/report/terminal.hpp"
 #include "trireme/train/same_options.hpp"
@@ -79,7 +80,7 @@ class NetworkText : public lab::NetworkObserver {
     std::string text = fmt::format("measuring: {} of {} parts done", done, all);
     if (done > 0) {
       const double seconds_per_part = seconds_since(started_) / static_cast<double>(done);
-      text += fmt::format(", {} left", format_seconds(seconds_per_part * static_cast<double>(all - done)));
+      text += ", " + lab::time_left_text(seconds_per_part * static_cast<double>(all - done));
     }
     line_.draw(text);
   }

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <set>
 
@@ -40,7 +39,7 @@ std::string plural(std::size_t count, const char* noun) {
 
 std::string left_text(const lab::SweepProgress& progress) {
   if (progress.runs_done >= progress.runs_planned || !progress.knows_seconds) return "";
-  return fmt::format(", about {} left", lab::duration_text(std::max(std::round(progress.seconds_left), 1.0)));
+  return fmt::format(", about {}", lab::time_left_text(progress.seconds_left));
 }
 
 std::string outcome_text(const record::RunRecord& record) {
@@ -107,7 +106,7 @@ class SweepText : public lab::SweepObserver {
     lab::SweepProgress now = progress_;
     now.seconds_left -= seconds;
     const std::string bar = bar_text(now, lab::cell_text(cells_[run_.cell]), seconds);
-    line_.draw(bar.substr(0, line_.columns()));
+    line_.draw(bar);
   }
   void on_end(const lab::ScheduledRun& run, const record::RunRecord& record,
               const lab::SweepProgress& progress) override {

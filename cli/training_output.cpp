@@ -24,6 +24,7 @@
 #include "trireme/base/units.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/task_runner.hpp"
+#include "trireme/lab/study/duration.hpp"
 #include "trireme/record/training_record.hpp"
 #include "trireme/report/terminal.hpp"
 #include "trireme/train/event_file.hpp"
@@ -140,9 +141,9 @@ class TrainingText : public train::TrainerObserver {
     const double done = static_cast<double>(report.step) / static_cast<double>(report.steps);
     const int filled = static_cast<int>(std::lround(done * kEpochBarWidth));
     const double speed = static_cast<double>(trainer_.config().samples_per_update()) / report.seconds;
-    line_.draw(fmt::format("[{}{}] epoch {:.2f}  loss {:.4f}  {:.0f} images/s  {} left", std::string(filled, '#'),
+    line_.draw(fmt::format("[{}{}] epoch {:.2f}  loss {:.4f}  {:.0f} images/s  {}", std::string(filled, '#'),
                            std::string(kEpochBarWidth - filled, '.'), report.epoch, report.loss, speed,
-                           format_seconds(left)));
+                           lab::time_left_text(left)));
     drawn_ = now;
   }
 

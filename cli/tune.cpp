@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/cluster_options.hpp"
@@ -43,8 +44,9 @@ const char* purpose(lab::TuneRound round) {
 class TuneText : public lab::TuneObserver {
  public:
   // Lines go to `stream`, the current trial to `terminal`, if any.
-  TuneText(const lab::TuneSpace& space, const lab::TuneObjective& objective, std::FILE* stream, std::FILE* terminal)
-      : space_(space), objective_(objective), stream_(stream), line_(terminal) {}
+  TuneText(const lab::TuneSpace& space, const lab::TuneObjective& objective, const lab::TuneSettings& settings,
+           std::FILE* stream, std::FILE* terminal)
+      : space_(space), objective_(objective), settings_(settings), stream_(stream), line_(terminal) {}
 
   void on_round(lab::TuneRound round, const lab::StepCostModel& model, const std::vector<std::size_t>& order,
                 const std::vector<double>& estimates) override {
@@ -56,14 +58,14 @@ class TuneText : public lab::TuneObserver {
     }
   }
   void on_sample(const lab::TuneSample& sample) override {
-    line_.erase();
+    end_trial();
     const std::string repeat = sample.trial.repeat > 1 ? fmt::format("  run {}", sample.trial.repeat) : "";
     fmt::print(stream_, "{:>3}  {}{}: {} (estimate {})\n", ++trials_, short_text(space_, sample.trial.candidate),
                repeat, objective_.text(sample.score), objective_.text(sample.estimate));
     std::fflush(stream_);
   }
   void on_failure(const lab::TuneTrial& trial, const std::string& error) override {
-    line_.erase();
+    end_trial();
     fmt::print(stream_, "{:>3}  {}: failed: {}\n", ++trials_, short_text(space_, trial.candidate),
                error.substr(0, kLongestShown));
     std::fflush(stream_);
@@ -78,19 +80,36 @@ class TuneText : public lab::TuneObserver {
     std::fflush(stream_);
   }
   void on_wait(const lab::TuneTrial& trial, double seconds) {
-    if (!line_.has_terminal()) return;
-    const std::string line =
-        fmt::format("{}: {}, {:.0f}s", to_string(trial.round), short_text(space_, trial.candidate), seconds);
-    line_.draw(line.substr(0, line_.columns()));
+    trial_seconds_ = seconds;
+    line_.draw(fmt::format("{} of {} trials{}; {}: {}, {:.0f}s", trials_, settings_.trials, time_left(),
+                           to_string(trial.round), short_text(space_, trial.candidate), seconds));
   }
   void erase_line() { line_.erase(); }
 
  private:
+  void end_trial() {
+    line_.erase();
+    if (trial_seconds_ > 0) ++timed_;  // others were taken from the folder
+    seconds_ += std::exchange(trial_seconds_, 0);
+  }
+  // Empty before the first trial has ended.
+  std::string time_left() const {
+    if (timed_ == 0 || trials_ >= settings_.trials) return "";
+    const auto trials_left = static_cast<double>(settings_.trials - trials_);
+    double left = seconds_ / timed_ * trials_left - trial_seconds_;
+    if (settings_.budget_seconds) left = std::min(left, *settings_.budget_seconds - seconds_ - trial_seconds_);
+    return ", about " + lab::time_left_text(left);
+  }
+
   const lab::TuneSpace& space_;
   lab::TuneObjective objective_;
+  lab::TuneSettings settings_;
   std::FILE* stream_;
   report::TerminalLine line_;
   std::size_t trials_ = 0;
+  int timed_ = 0;             // trials of this process
+  double seconds_ = 0;        // of these
+  double trial_seconds_ = 0;  // of the current one
 };
 
 struct TuneArguments {
@@ -172,7 +191,7 @@ int run_tune(TuneArguments arguments) {
   take_plan(folder, to_json(space.plan));
   fmt::print("{}", introduction(space, objective, settings));
   std::fflush(stdout);
-  TuneText text(space, objective, stdout, cluster::shows_progress() ? stderr : nullptr);
+  TuneText text(space, objective, settings, stdout, cluster::shows_progress() ? stderr : nullptr);
   lab::TuneTrials trials({.space = space,
                           .options = options,
                           .program = cluster::this_binary(),

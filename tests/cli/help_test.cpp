@@ -1,4 +1,4 @@
-// `--help`, `trireme help` and `--version`.
+// `--help`, `trireme help` and `--version`, and what a terminal shows.
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <sys/wait.h>
@@ -69,6 +69,19 @@ TEST(Errors, HaveColorsOnlyWhereTheyAreWanted) {
   EXPECT_TRUE(contains(on_terminal(80, {"bnech"}), color));
   EXPECT_FALSE(contains(on_terminal(80, {"bnech"}, "1"), color)) << "NO_COLOR";
   EXPECT_FALSE(contains(run_trireme({"bnech"}).err, color)) << "no terminal";
+}
+
+TEST(Progress, FitsTheTerminalAndHasTheTimeLeft) {
+  const TemporaryFolder folder;
+  const auto progress = [&](unsigned short columns) {
+    const std::string out = folder / std::to_string(columns);
+    return on_terminal(columns, {"data", "make", "--samples", "2000", "--out", out});
+  };
+  EXPECT_TRUE(contains(progress(80), " %, 1s left\x1b[K"));
+  std::istringstream parts(progress(16));
+  for (std::string part; std::getline(parts, part, '\r');) {
+    if (part.starts_with("writing")) EXPECT_LT(part.find("\x1b[K"), 16U) << part;
+  }
 }
 
 const std::vector<Words> kCommands{{},

@@ -1,7 +1,6 @@
 // A terminal line that is redrawn in place: progress of benchmarks, trainings, sweeps and tunes.
 #pragma once
 
-#include <cstddef>
 #include <cstdio>
 #include <string>
 
@@ -13,8 +12,7 @@ class TerminalLine {
 
   bool has_terminal() const { return terminal_ != nullptr; }
   bool is_drawn() const { return is_drawn_; }
-  std::size_t columns() const;  // longer text could not be redrawn
-  void draw(const std::string& text);
+  void draw(const std::string& text);  // cut to the terminal's width, as longer text could not be redrawn
   void erase();
 
  private:

@@ -294,6 +294,8 @@ TEST(Duration, IsReadAndWrittenWithUnits) {
   EXPECT_EQ(duration_text(59.99), "1m");
   EXPECT_EQ(duration_text(5400), "1h30m");
   EXPECT_EQ(duration_text(3661), "1h1m1s");
+  EXPECT_EQ(time_left_text(199.6), "3m20s left");
+  EXPECT_EQ(time_left_text(-2), "1s left") << "an estimate that was too low";
 }
 
 TEST(ReadyPlans, AreThere) {

@@ -1,5 +1,6 @@
 #include "trireme/lab/study/duration.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -45,5 +46,7 @@ std::string duration_text(double seconds) {
   if (whole % 60 > 0) text += fmt::format("{}s", whole % 60);
   return text;
 }
+
+std::string time_left_text(double seconds) { return duration_text(std::max(std::round(seconds), 1.0)) + " left"; }
 
 }  // namespace trireme::lab
