@@ -123,9 +123,9 @@ TEST(Ship, AnyLoginShellUnderstandsTheCommand) {
 
 TEST(Ship, AHostThatDoesNotAnswerIsGivenUpThoughItsShellTalks) {
   const testkit::TemporaryFolder folder;
-  const ShipPatience patience{.answer = 300ms, .progress = 60s};
+  const ShipTimeouts timeouts{.answer = 300ms, .progress = 60s};
   for (const char* script : {"exec sleep 60", "while :; do echo still here; sleep 0.1; done"}) {
-    const ShipResult result = ship(shipment(), {"a"}, reach_after(script), folder.path(), patience).front();
+    const ShipResult result = ship(shipment(), {"a"}, reach_after(script), folder.path(), timeouts).front();
     EXPECT_TRUE(result.problem.starts_with("does not answer within 0.3 s")) << result.problem;
   }
   EXPECT_EQ(ship(shipment(), {"a"}, reach_after("exec yes"), folder.path()).front().problem,

@@ -233,12 +233,12 @@ std::string command_output(const std::vector<std::string>& command, const std::s
   PipeEnds out = make_pipe();
   ChildProcess process({.command = command, .in = text.get(), .out = out.write.get(), .err = STDERR_FILENO});
   out.write.reset();
-  std::string said;
-  read_available(out.read, said);
+  std::string output;
+  read_available(out.read, output);
   if (const Ending ending = process.wait(); !ending.is_success()) {
     fail(ErrorKind::failed, "{} {}", command.front(), ending_text(ending));
   }
-  return said;
+  return output;
 }
 
 }  // namespace trireme::cluster

@@ -144,8 +144,8 @@ constexpr std::size_t kMostSaid = kMostChatter + kHostGreeting.size();  // more 
 // One host during its delivery.
 class Delivery {
  public:
-  Delivery(const Shipment& shipment, const std::vector<std::string>& command, const ShipPatience& patience)
-      : shipment_(shipment), patience_(patience), receiver_(start_piped(command)) {}
+  Delivery(const Shipment& shipment, const std::vector<std::string>& command, const ShipTimeouts& timeouts)
+      : shipment_(shipment), timeouts_(timeouts), receiver_(start_piped(command)) {}
 
   void run();                                                      // until it ends or times out
   const std::optional<Ending>& ending() const { return ending_; }  // nullopt: timed out
@@ -153,10 +153,10 @@ class Delivery {
   std::string answer() const;
   const std::string& complaints() const { return complaints_; }
   bool is_chattering() const { return said_.size() > kMostSaid && behind_greeting(said_) == std::string::npos; }
-  std::string impatience() const;  // what we waited for in vain
+  std::string timeout_text() const;  // what we waited for in vain
 
  private:
-  std::chrono::milliseconds patience() const { return answer().empty() ? patience_.answer : patience_.progress; }
+  std::chrono::milliseconds timeout() const { return answer().empty() ? timeouts_.answer : timeouts_.progress; }
   // Counts only once it has answered: endless shell output is not progress.
   void note_progress() {
     if (!answer().empty()) progress_ = SteadyClock::now();
@@ -166,7 +166,7 @@ class Delivery {
   void read_some(UniqueFd& pipe, std::string& text);
 
   const Shipment& shipment_;
-  const ShipPatience patience_;
+  const ShipTimeouts timeouts_;
   PipedProcess receiver_;
   std::string_view unsent_ = kReceive;
   bool is_asked_for_all_ = false;
@@ -176,7 +176,7 @@ class Delivery {
 };
 
 void Delivery::run() {
-  while (!ending_ && !is_chattering() && SteadyClock::now() - progress_ < patience()) {
+  while (!ending_ && !is_chattering() && SteadyClock::now() - progress_ < timeout()) {
     wait_for_something();
     ending_ = receiver_.process.try_wait();  // before reading, so that the output is complete
     read_some(receiver_.out, said_);
@@ -196,7 +196,7 @@ void Delivery::wait_for_something() {
   std::array<pollfd, 4> polled{pollfd{receiver_.out.get(), POLLIN, 0}, pollfd{receiver_.err.get(), POLLIN, 0},
                                pollfd{receiver_.process.poll_descriptor(), POLLIN, 0},
                                pollfd{unsent_.empty() ? -1 : receiver_.in.get(), POLLOUT, 0}};
-  poll(polled.data(), polled.size(), static_cast<int>(std::min<std::chrono::milliseconds>(patience(), 1s).count()));
+  poll(polled.data(), polled.size(), static_cast<int>(std::min<std::chrono::milliseconds>(timeout(), 1s).count()));
 }
 
 // If nobody reads any more, the receiver's exit tells why.
@@ -223,8 +223,8 @@ std::string Delivery::answer() const {
   return said_.substr(std::max(begin, before + 1), end - std::max(begin, before + 1));
 }
 
-std::string Delivery::impatience() const {
-  const auto seconds = std::chrono::duration<double>(patience()).count();
+std::string Delivery::timeout_text() const {
+  const auto seconds = std::chrono::duration<double>(timeout()).count();
   return answer().empty() ? fmt::format("does not answer within {} s", seconds)
                           : fmt::format("the copy to it has made no progress for {} s", seconds);
 }
@@ -232,7 +232,7 @@ std::string Delivery::impatience() const {
 std::string problem_of(const Delivery& delivery, const HostReach& reach) {
   const std::string complaint = last_words(delivery.complaints(), reach);
   if (delivery.is_chattering()) return kChatterProblem;
-  if (!delivery.ending()) return delivery.impatience() + (complaint.empty() ? "" : ": " + complaint);
+  if (!delivery.ending()) return delivery.timeout_text() + (complaint.empty() ? "" : ": " + complaint);
   const Ending& ending = *delivery.ending();
   if (std::string problem = reach.failure(ending.exit_code(), complaint); !problem.empty()) return problem;
   const std::string reason = !complaint.empty()    ? complaint
@@ -242,9 +242,9 @@ std::string problem_of(const Delivery& delivery, const HostReach& reach) {
 }
 
 ShipResult ship_to_host(const Shipment& shipment, const std::vector<std::string>& command, const HostReach& reach,
-                        const ShipPatience& patience) {
+                        const ShipTimeouts& timeouts) {
   const SteadyClock::time_point begun = SteadyClock::now();
-  Delivery delivery(shipment, command, patience);
+  Delivery delivery(shipment, command, timeouts);
   delivery.run();
   const std::string answer = delivery.answer();
   ShipResult result{.was_there = answer.starts_with("there ")};
@@ -298,7 +298,7 @@ Shipment pack_this_program() {
 }
 
 std::vector<ShipResult> ship(const Shipment& shipment, const std::vector<std::string>& hosts, const HostReach& reach,
-                             const std::string& folder, const ShipPatience& patience) {
+                             const std::string& folder, const ShipTimeouts& timeouts) {
   const std::string greeting(kHostGreeting.substr(0, kHostGreeting.find('\n')));
   const std::vector<std::string> receive{"sh",
                                          "-c",
@@ -315,7 +315,7 @@ std::vector<ShipResult> ship(const Shipment& shipment, const std::vector<std::st
     threads.emplace_back([&, i] {
       block_sigpipe();
       try {
-        results[i] = ship_to_host(shipment, reach.command(hosts[i], receive), reach, patience);
+        results[i] = ship_to_host(shipment, reach.command(hosts[i], receive), reach, timeouts);
       } catch (const Error& error) {
         results[i].problem = error.what();
       }

@@ -30,7 +30,7 @@ struct ShipResult {
 };
 
 // How long to wait for a host before giving up.
-struct ShipPatience {
+struct ShipTimeouts {
   std::chrono::milliseconds answer{30'000};     // until its first output
   std::chrono::milliseconds progress{120'000};  // without any data in either direction
 };
@@ -38,6 +38,6 @@ struct ShipPatience {
 // Ships to all hosts at once; results in host order. `folder` is on the hosts, relative to the user's home; empty: the
 // usual cache location. Folders that others can write to are refused, because their contents are executed.
 std::vector<ShipResult> ship(const Shipment& shipment, const std::vector<std::string>& hosts, const HostReach& reach,
-                             const std::string& folder, const ShipPatience& patience = {});
+                             const std::string& folder, const ShipTimeouts& timeouts = {});
 
 }  // namespace trireme::cluster

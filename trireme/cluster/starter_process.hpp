@@ -28,13 +28,13 @@ class StarterProcess {
   std::optional<Ending> look() {
     if (over_) return std::nullopt;
     const auto ending = process_.try_wait();  // before reading, so that the output is complete
-    read_available(output_, said_);
+    read_available(output_, text_);
     over_ = ending.has_value();
     return ending;
   }
   // Its output on one line, without the rulers that launchers print around messages.
-  std::string said() const {
-    std::istringstream words(said_);
+  std::string output() const {
+    std::istringstream words(text_);
     std::string result;
     for (std::string word; words >> word;) {
       if (word.find_first_not_of('-') == std::string::npos) continue;
@@ -66,7 +66,7 @@ class StarterProcess {
   StartCommand start_;
   ChildProcess process_;
   UniqueFd output_, lifeline_;
-  std::string said_;
+  std::string text_;
   bool over_ = false;
 };
 

@@ -285,7 +285,7 @@ std::string Supervisor::starter_text(const StarterProcess& starter, const Ending
   if (const auto missing = tasks_.missing(); !missing.empty()) {
     text += fmt::format(" before {} had reported", names(job_, missing));
   }
-  if (const std::string said = starter.said(); !said.empty()) text += ": " + said;
+  if (const std::string output = starter.output(); !output.empty()) text += ": " + output;
   return text;
 }
 

@@ -48,12 +48,13 @@ std::vector<float> parse_values(std::string_view option, std::string_view text) 
   return values;
 }
 
-void set_channels(std::string_view option, const std::vector<float>& said, int channels, std::array<float, 3>& values) {
-  if (said.empty()) return;
-  if (said.size() > 1 && std::cmp_not_equal(said.size(), channels)) {
-    bad_input("--{} {}: the network takes {} channel{}", option, to_string(said), channels, channels == 1 ? "" : "s");
+void set_channels(std::string_view option, const std::vector<float>& given, int channels,
+                  std::array<float, 3>& values) {
+  if (given.empty()) return;
+  if (given.size() > 1 && std::cmp_not_equal(given.size(), channels)) {
+    bad_input("--{} {}: the network takes {} channel{}", option, to_string(given), channels, channels == 1 ? "" : "s");
   }
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = said[said.size() == 1 ? 0 : i];
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = given[given.size() == 1 ? 0 : i];
 }
 
 std::vector<float> shortened(const std::array<float, 3>& values, int channels) {

@@ -48,7 +48,7 @@ Sentence capitalised(Sentence sentence) {
   return sentence;
 }
 
-Sentence said(const Finding& finding, const claim::Fastest& claim) {
+Sentence claim_sentence(const Finding& finding, const claim::Fastest& claim) {
   const std::string of = fmt::format("of {} configurations: ", claim.configurations);
   const Sentence lead = strong(number_text(claim.images_per_second) + " images/s") + ", " + times(finding);
   if (finding.verdict == Verdict::larger) {
@@ -62,7 +62,7 @@ Sentence said(const Finding& finding, const claim::Fastest& claim) {
 }
 
 // "A beats B by 1.12x (p = 0.003; 95 %: 1.10 to 1.14)", either way round, or that this cannot be said.
-Sentence said(const Finding& finding, const claim::Pair& claim) {
+Sentence claim_sentence(const Finding& finding, const claim::Pair& claim) {
   const std::string &first = finding.subjects[0], &second = finding.subjects[1];
   Sentence where = claim.where;
   if (claim.efficiency) {
@@ -88,7 +88,7 @@ Sentence said(const Finding& finding, const claim::Pair& claim) {
 }
 
 // Over all settings, though each alone may have too few runs: "A beats B overall: 1.87x over 6 settings ...".
-Sentence said(const Finding& finding, const claim::Overall& claim) {
+Sentence claim_sentence(const Finding& finding, const claim::Overall& claim) {
   const std::string &first = finding.subjects[0], &second = finding.subjects[1];
   const std::string claimed =
       finding.verdict == Verdict::larger ? fmt::format("{} {} {} overall", first, beats(first), second)
@@ -100,7 +100,7 @@ Sentence said(const Finding& finding, const claim::Overall& claim) {
                      " " + p_value(finding) + ".");
 }
 
-Sentence said(const Finding& finding, const claim::Choice& claim) {
+Sentence claim_sentence(const Finding& finding, const claim::Choice& claim) {
   const std::string& option = finding.subjects[0];
   const Sentence claimed = finding.verdict == Verdict::larger
                                ? "The choice of " + option + " makes a difference " + p_value(finding)
@@ -111,7 +111,7 @@ Sentence said(const Finding& finding, const claim::Choice& claim) {
          finding.subjects[2] + claim.where + ".";
 }
 
-Sentence said(const Finding& finding, const claim::Input& claim) {
+Sentence claim_sentence(const Finding& finding, const claim::Input& claim) {
   const Sentence claimed =
       finding.verdict == Verdict::smaller ? "Input costs speed " + p_value(finding)
       : finding.verdict == Verdict::no_difference_shown
@@ -123,7 +123,7 @@ Sentence said(const Finding& finding, const claim::Input& claim) {
          finding.subjects[0] + of + ".";
 }
 
-Sentence said(const Finding& finding, const claim::StepTime& claim) {
+Sentence claim_sentence(const Finding& finding, const claim::StepTime& claim) {
   std::string shares;
   for (const auto& [part, percent] : claim.percent)
     shares += fmt::format("{}{:.0f} % {}", shares.empty() ? "" : ", ", percent, part);
@@ -131,7 +131,7 @@ Sentence said(const Finding& finding, const claim::StepTime& claim) {
                      finding.subjects[1], shares);
 }
 
-Sentence said(const Finding& finding, const claim::Failures& claim) {
+Sentence claim_sentence(const Finding& finding, const claim::Failures& claim) {
   return fmt::format("{} of {} runs of '{}' failed and are not in any figure; the first: {} ({}).", claim.failed,
                      claim.runs, finding.subjects[0], finding.subjects[1], finding.subjects[2]);
 }
@@ -145,13 +145,13 @@ std::string training_time(const claim::Training& claim) {
   return fmt::format("{} of training ({} of it since it was {})", format_seconds(*claim.seconds), here, where);
 }
 
-Sentence said(const Finding& finding, const claim::Training& claim) {
+Sentence claim_sentence(const Finding& finding, const claim::Training& claim) {
   return fmt::format("{}: loss {} after {:g} epoch{} and {}{}.", finding.subjects[0], number_text(claim.loss),
                      claim.epochs, claim.epochs == 1 ? "" : "s", training_time(claim),
                      claim.top1 ? fmt::format("; top-1 {:.2f} %", 100 * *claim.top1) : "");
 }
 
-Sentence said(const Finding& finding, const claim::Bandwidth& claim) {
+Sentence claim_sentence(const Finding& finding, const claim::Bandwidth& claim) {
   return fmt::format("{}: at most {} GB/s ({}, messages of {}).", finding.subjects[0],
                      number_text(claim.gigabytes_per_second), finding.subjects[1], format_bytes(claim.bytes));
 }
@@ -159,12 +159,12 @@ Sentence said(const Finding& finding, const claim::Bandwidth& claim) {
 // A baseline's changes are small.
 Sentence fine_times(const Finding& finding) { return strong(fmt::format("{:.3f}x", *finding.ratio)); }
 
-Sentence said(const Finding& finding, const claim::Change& /*claim*/) {
+Sentence claim_sentence(const Finding& finding, const claim::Change& /*claim*/) {
   const char* verdict = finding.verdict == Verdict::larger ? " got faster: " : " got slower: ";
   return finding.subjects[0] + verdict + fine_times(finding) + " " + p_and_interval(finding, 3) + ".";
 }
 
-Sentence said(const Finding& finding, const claim::Changes& claim) {
+Sentence claim_sentence(const Finding& finding, const claim::Changes& claim) {
   const char* claimed = finding.verdict == Verdict::larger    ? "Faster overall: "
                         : finding.verdict == Verdict::smaller ? "Slower overall: "
                                                               : "No overall change could be shown: ";
@@ -172,7 +172,7 @@ Sentence said(const Finding& finding, const claim::Changes& claim) {
          p_value(finding) + ".";
 }
 
-Sentence said(const Finding& finding, const claim::Unchanged& claim) {
+Sentence claim_sentence(const Finding& finding, const claim::Unchanged& claim) {
   const std::string why = finding.verdict == Verdict::no_difference_shown
                               ? "no difference could be shown"
                               : fmt::format("not enough runs to tell; this many configurations need {} on each side",
@@ -180,7 +180,9 @@ Sentence said(const Finding& finding, const claim::Unchanged& claim) {
   return fmt::format("{} of {}: {}.", claim.count, claim.configurations, why);
 }
 
-Sentence said(const Finding& finding, const claim::Broken& /*claim*/) { return "Broken: " + finding.subjects[0] + "."; }
+Sentence claim_sentence(const Finding& finding, const claim::Broken& /*claim*/) {
+  return "Broken: " + finding.subjects[0] + ".";
+}
 
 }  // namespace
 
@@ -202,7 +204,7 @@ std::string Sentence::plain() const {
 }
 
 Sentence sentence_of(const Finding& finding) {
-  return std::visit([&](const auto& claim) { return said(finding, claim); }, finding.claim);
+  return std::visit([&](const auto& claim) { return claim_sentence(finding, claim); }, finding.claim);
 }
 
 std::string text_of(const Finding& finding) { return sentence_of(finding).plain(); }

@@ -13,7 +13,7 @@
 
 namespace trireme::train {
 
-void say_passed_over(const std::string& problem) { log_line("skipped: " + problem); }
+void report_skipped(const std::string& problem) { log_line("skipped: " + problem); }
 
 void check_same_data(comm::Communicator& workers, const std::string& folder, std::int64_t samples, std::uint64_t hash) {
   workers.set_context("comparing data sets");
@@ -35,7 +35,7 @@ void check_same_data(comm::Communicator& workers, const std::string& folder, std
 DataInput::DataInput(const StepConfig& config, comm::Communicator& workers) : config_(config.data) {
   const Network& model = find_model(config.options.model);
   data::OpenOptions open{.name = config_.name};
-  if (config_.max_bad_records > 0) open.on_broken_file = say_passed_over;
+  if (config_.max_bad_records > 0) open.on_broken_file = report_skipped;
   dataset_ = data::open_dataset(config_.dir, open);
   if (dataset_->size() == 0) bad_input("--data-dir {}: the data set has no images", config_.dir);
   images_ = data::glimpse(*dataset_);
@@ -57,7 +57,7 @@ DataInput::DataInput(const StepConfig& config, comm::Communicator& workers) : co
   options_.prefetch = config_.prefetch;
   options_.cache_bytes = config_.cache_bytes;
   options_.max_bad_samples = config_.max_bad_records;
-  options_.on_bad_sample = say_passed_over;
+  options_.on_bad_sample = report_skipped;
 }
 
 void DataInput::check_suits(const StepConfig& config, bool goes_on) const {

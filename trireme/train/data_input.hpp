@@ -13,7 +13,7 @@
 
 namespace trireme::train {
 
-void say_passed_over(const std::string& problem);  // a bad record that does not end the run, on stderr
+void report_skipped(const std::string& problem);  // a bad record that does not end the run, on stderr
 
 // Collective. Workers take shares of one sequence: Error(bad_input) if it is not the same for all.
 void check_same_data(comm::Communicator& workers, const std::string& folder, std::int64_t samples, std::uint64_t hash);

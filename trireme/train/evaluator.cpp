@@ -92,7 +92,7 @@ std::optional<Accuracy> Evaluator::run(data::Pipeline& pipeline, const std::stop
 EvaluationData open_evaluation_data(const DataConfig& config, const Network& model, std::int64_t batch_size) {
   EvaluationData evaluation;
   data::OpenOptions open{.name = config.name, .split = data::Split::validation};
-  if (config.max_bad_records > 0) open.on_broken_file = say_passed_over;
+  if (config.max_bad_records > 0) open.on_broken_file = report_skipped;
   evaluation.dataset = data::open_dataset(config.dir, open);
   evaluation.images = data::glimpse(*evaluation.dataset);
   data::PipelineOptions& pipeline = evaluation.pipeline;
@@ -107,8 +107,8 @@ EvaluationData open_evaluation_data(const DataConfig& config, const Network& mod
   pipeline.max_bad_samples = config.max_bad_records;
   pipeline.replace_bad = false;  // each image counts at most once
   // Every evaluation makes a new pipeline, which finds the same broken samples: report each once.
-  pipeline.on_bad_sample = [said = std::make_shared<std::set<std::string>>()](const std::string& problem) {
-    if (said->insert(problem).second) say_passed_over(problem);
+  pipeline.on_bad_sample = [reported = std::make_shared<std::set<std::string>>()](const std::string& problem) {
+    if (reported->insert(problem).second) report_skipped(problem);
   };
   return evaluation;
 }

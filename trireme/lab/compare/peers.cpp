@@ -85,13 +85,13 @@ PeerCatalog ask_peers(const std::string& python, const fs::path& folder) {
         "--python: there is no program '{}'; tools/setup --peers creates an environment with PyTorch and TensorFlow",
         python);
   }
-  std::string said;
+  std::string output;
   try {
-    said = cluster::command_output({python, "-B", (folder / kDescription).string()});
+    output = cluster::command_output({python, "-B", (folder / kDescription).string()});
   } catch (const Error& error) {
     bad_input("--python: '{}' could not list its frameworks: {}", python, error.what());
   }
-  const Json json = Json::parse(said, nullptr, false);
+  const Json json = Json::parse(output, nullptr, false);
   if (!json.is_object() || json.value("schema", Json()) != kPeersSchema) {
     bad_input("--python: '{}' ran {} and gave no description of {}; is it Python 3.10 or newer?", python,
               (folder / kDescription).string(), kPeersSchema);

@@ -105,10 +105,11 @@ std::string shortened(std::string text) {
 
 std::string failure_text(const TrialRequest& request, const cluster::Ending& ending, Reason reason) {
   if (reason == Reason::limit) return fmt::format("ran longer than the limit of {:g} s", request.limit_seconds);
-  const std::string said = complaint(read_text(request.log_file));
-  if (ending.signal != 0) return said.empty() ? ending_text(ending) : fmt::format("{}: {}", ending_text(ending), said);
+  const std::string message = complaint(read_text(request.log_file));
+  if (ending.signal != 0)
+    return message.empty() ? ending_text(ending) : fmt::format("{}: {}", ending_text(ending), message);
   if (ending.is_success()) return "wrote no complete record";
-  return said.empty() ? ending_text(ending) : said;
+  return message.empty() ? ending_text(ending) : message;
 }
 
 // What it has written, maybe nothing or half of it.

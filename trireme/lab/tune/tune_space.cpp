@@ -26,7 +26,7 @@ Json doublings(std::int64_t first, std::int64_t last) {
 }
 
 // Set by the user with --set; the last one counts, and '_' means '-' as on the command line.
-std::optional<std::string> said(const TuneRequest& request, const std::string& option) {
+std::optional<std::string> set_value(const TuneRequest& request, const std::string& option) {
   std::optional<std::string> value;
   for (const std::string& assignment : request.set) {
     std::string name = assignment.substr(0, assignment.find('='));
@@ -36,8 +36,8 @@ std::optional<std::string> said(const TuneRequest& request, const std::string& o
   return value;
 }
 
-bool trains(const TuneRequest& request) { return said(request, "forward-only") != "true"; }
-bool runs_on_gpus(const TuneRequest& request) { return said(request, "device").value_or("").starts_with("cuda"); }
+bool trains(const TuneRequest& request) { return set_value(request, "forward-only") != "true"; }
+bool runs_on_gpus(const TuneRequest& request) { return set_value(request, "device").value_or("").starts_with("cuda"); }
 
 std::int64_t most_workers(const TuneRequest& request, const StudyMachine& machine, const TuneAbilities& abilities) {
   if (!request.workers_up_to) {
@@ -75,8 +75,8 @@ Json batch_sizes(const TuneRequest& request) {
 
 // Rejects --set for what has its own option, which decides more.
 void check_settings(const TuneRequest& request) {
-  if (said(request, "model")) bad_input("--set model: give the network with --model");
-  if (said(request, "max-seconds")) bad_input("--set max-seconds: give the length of a trial with --trial-time");
+  if (set_value(request, "model")) bad_input("--set model: give the network with --model");
+  if (set_value(request, "max-seconds")) bad_input("--set max-seconds: give the length of a trial with --trial-time");
 }
 
 void check_objective(const TuneRequest& request) {
@@ -91,7 +91,7 @@ void check_objective(const TuneRequest& request) {
   if (at_batch && !request.batches.empty()) {
     bad_input("--batches: --effective-batch already decides the batch of each worker; leave one of them out");
   }
-  if (at_batch && said(request, "batch-size")) {
+  if (at_batch && set_value(request, "batch-size")) {
     bad_input("--set batch-size: --effective-batch already decides the batch of each worker; leave one of them out");
   }
   const bool by_epoch = objective.goal == TuneObjective::Goal::epoch_time;
