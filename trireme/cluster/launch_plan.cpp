@@ -190,7 +190,7 @@ void add_tasks(const Task& model, const std::vector<HostShare>& hosts, const Lau
 // Workers first, then servers: task i is rank i.
 JobDescription make_job(const LaunchOptions& options, const std::vector<HostShare>& hosts, bool at_addresses) {
   Task task;
-  if (at_addresses) task.environment[kJobSecretVariable] = make_secret();  // by which they know each other
+  if (at_addresses) task.environment[kJobSecretVariable] = make_secret();
   if (options.hosts.slurm) task.environment[kEndRequestsVariable] = kFromLauncher;
   JobDescription job;
   add_tasks(task, hosts, options, job);

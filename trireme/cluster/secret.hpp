@@ -1,4 +1,4 @@
-// The secret of a job: a line of text by which its tasks prove that they belong together. Made by a launch, which
+// The secret of a job: a line of text with which its tasks prove that they belong together. Made by a launch, which
 // passes it in the environment, readable only by the same user; or by the user, in a file.
 #pragma once
 
