@@ -73,16 +73,16 @@ std::FILE* text_stream(const NetArguments& arguments) {
 
 class NetworkText : public lab::NetworkObserver {
  public:
-  NetworkText(std::FILE* stream, std::FILE* terminal, bool all_sizes)
-      : stream_(stream), line_(terminal), all_sizes_(all_sizes) {}
+  NetworkText(std::FILE* stream, std::FILE* terminal, bool all_sizes, const lab::NetworkOptions& options)
+      : stream_(stream), line_(terminal), all_sizes_(all_sizes), options_(options) {}
 
   void on_part(std::int64_t done, std::int64_t all) override {
-    std::string text = fmt::format("measuring: {} of {} parts done", done, all);
-    if (done > 0) {
-      const double seconds_per_part = seconds_since(started_) / static_cast<double>(done);
-      text += ", " + lab::time_left_text(seconds_per_part * static_cast<double>(all - done));
-    }
-    line_.draw(text);
+    constexpr double kModes = 3;
+    const double seconds_per_part =
+        done > 0 ? seconds_since(started_) / static_cast<double>(done)
+                 : kModes * options_.seconds_per_size * static_cast<double>(lab::message_sizes(options_).size());
+    line_.draw(fmt::format("measuring: {} of {} parts done, about {}", done, all,
+                           lab::time_left_text(seconds_per_part * static_cast<double>(all - done))));
   }
 
   void on_start(const lab::NetworkReport& report) override {
@@ -110,6 +110,7 @@ class NetworkText : public lab::NetworkObserver {
   report::TerminalLine line_;
   SteadyClock::time_point started_ = SteadyClock::now();
   bool all_sizes_;
+  lab::NetworkOptions options_;
 };
 
 void keep_fits(const NetArguments& arguments, const lab::NetworkReport& report, const std::string& started) {
@@ -147,7 +148,8 @@ void measure(const NetArguments& arguments, const lab::NetworkPlan& plan, const 
     return;
   }
   const std::string started = record::rfc3339(std::chrono::system_clock::now());
-  NetworkText text(text_stream(arguments), cluster::shows_progress() ? stderr : nullptr, arguments.all_sizes);
+  NetworkText text(text_stream(arguments), cluster::shows_progress() ? stderr : nullptr, arguments.all_sizes,
+                   plan.options);
   const lab::NetworkReport report = run_network_test(plan, job, text);
   keep_fits(arguments, report, started);
   const Json record = to_json(network_record(report, started, config_json(arguments, plan)));
