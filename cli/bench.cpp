@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "cli/bench_options.hpp"
 #include "cli/benchmark_output.hpp"
@@ -164,10 +165,19 @@ Outcome run_first(const lab::BenchmarkConfig& config, const train::ProcessGroup&
     if (benchmark) lab::fill_record(record, *benchmark);
     cluster::write_record(to_json(record), record_path);
   };
-  std::fputs(introduction(config).c_str(), text_stream);
-  std::fflush(text_stream);  // preparing may take a while
+  // Before what takes a while, and after what may be refused.
+  auto introduce = [&, is_shown = false]() mutable {
+    if (std::exchange(is_shown, true)) return;
+    std::fputs(introduction(config).c_str(), text_stream);
+    std::fflush(text_stream);
+  };
+  const auto before_tuning = [&] {
+    introduce();
+    say_tuning();
+  };
   try {
-    benchmark.emplace(config, group, say_tuning, recorder);
+    benchmark.emplace(config, group, before_tuning, recorder);
+    introduce();
     run_and_show(*benchmark, text_stream, stop);
   } catch (const std::exception& error) {
     const auto* ours = dynamic_cast<const Error*>(&error);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "cli/bench_options.hpp"
 #include "cli/commands.hpp"
@@ -41,14 +42,21 @@ void say_timing_of_kernels() {
 TrainOutcome run_worker(const TrainArguments& arguments, const train::TrainingConfig& config,
                         const train::ProcessGroup& group, perf::Recorder* recorder, const std::stop_token& stop) {
   const bool is_first = group.workers.rank() == 0;
-  if (is_first) {
+  // Before what takes a while, and after what may be refused.
+  auto introduce = [&, is_shown = !is_first]() mutable {
+    if (std::exchange(is_shown, true)) return;
     std::FILE* const text_stream = arguments.files.record == "-" ? stderr : stdout;
     fmt::print(text_stream, "Trireme {} trains {} for {:g} epoch{}\n", perf::build_info().version,
                config.step.options.model, config.epochs, config.epochs == 1 ? "" : "s");
-    std::fflush(text_stream);  // preparing may take a while
-  }
-  train::Trainer trainer(
-      config, group, {.on_tuning = is_first ? say_timing_of_kernels : std::function<void()>(), .recorder = recorder});
+    std::fflush(text_stream);
+  };
+  const auto before_tuning = [&] {
+    introduce();
+    say_timing_of_kernels();
+  };
+  train::Trainer trainer(config, group,
+                         {.on_tuning = is_first ? before_tuning : std::function<void()>(), .recorder = recorder});
+  introduce();
   return is_first ? run_with_output(trainer, arguments.files, stop) : TrainOutcome{.end = trainer.run({}, stop)};
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-void expect_refused(const Words& options, const std::string& part, const Words& environment = {}) {
+void expect_bench_refused(const Words& options, const std::string& part, const Words& environment = {}) {
   Words words{"bench"};
   words.insert(words.end(), options.begin(), options.end());
   CommandOptions how;
@@ -27,22 +27,25 @@ void expect_refused(const Words& options, const std::string& part, const Words& 
 
 TEST(ClusterOptions, APlaceIsGivenInFull) {
   const std::string workers = "--worker-hosts=localhost:2220,localhost:2221";
-  expect_refused({workers},
-                 "which task of the cluster is this process? Give --job-name (worker or ps) and --task-index");
-  expect_refused({workers, "--job-name", "worker"}, "--job-name and --task-index go together; --task-index is missing");
-  expect_refused({workers, "--task-index", "0"}, "--job-name is missing");
-  expect_refused({"--job-name", "worker", "--task-index", "0"}, "--job-name has no effect without --worker-hosts");
-  expect_refused({"--ps-hosts", "localhost:2230", "--job-name", "ps", "--task-index", "0"},
-                 "--worker-hosts: a cluster needs at least one worker");
-  expect_refused({workers, "--job-name", "worker", "--task-index", "4"}, "--task-index 4: there are workers 0 to 1");
-  expect_refused({workers, "--job-name", "chief", "--task-index", "0"}, "there is no job 'chief'");
-  expect_refused({workers, "--cluster", "x.json"}, "--cluster and --worker-hosts both name the tasks");
-  expect_refused({"--cluster", "/no/such.json"}, "--cluster /no/such.json: cannot read this file");
+  expect_bench_refused({workers},
+                       "which task of the cluster is this process? Give --job-name (worker or ps) and --task-index");
+  expect_bench_refused({workers, "--job-name", "worker"},
+                       "--job-name and --task-index go together; --task-index is missing");
+  expect_bench_refused({workers, "--task-index", "0"}, "--job-name is missing");
+  expect_bench_refused({"--job-name", "worker", "--task-index", "0"},
+                       "--job-name has no effect without --worker-hosts");
+  expect_bench_refused({"--ps-hosts", "localhost:2230", "--job-name", "ps", "--task-index", "0"},
+                       "--worker-hosts: a cluster needs at least one worker");
+  expect_bench_refused({workers, "--job-name", "worker", "--task-index", "4"},
+                       "--task-index 4: there are workers 0 to 1");
+  expect_bench_refused({workers, "--job-name", "chief", "--task-index", "0"}, "there is no job 'chief'");
+  expect_bench_refused({workers, "--cluster", "x.json"}, "--cluster and --worker-hosts both name the tasks");
+  expect_bench_refused({"--cluster", "/no/such.json"}, "--cluster /no/such.json: cannot read this file");
 }
 
 TEST(ClusterOptions, ATaskRunsOnTheMachineOfItsAddress) {
-  expect_refused({"--worker-hosts", "192.0.2.1:2220", "--job-name", "worker", "--task-index", "0"},
-                 "worker 0 is to listen on 192.0.2.1:2220, but this machine has ");
+  expect_bench_refused({"--worker-hosts", "192.0.2.1:2220", "--job-name", "worker", "--task-index", "0"},
+                       "worker 0 is to listen on 192.0.2.1:2220, but this machine has ");
 }
 
 TEST(ClusterOptions, TheSecretIsRequiredAndMeantToBeOne) {
@@ -53,14 +56,16 @@ TEST(ClusterOptions, TheSecretIsRequiredAndMeantToBeOne) {
     words.insert(words.end(), {option, value});
     return words;
   };
-  expect_refused(place, "there is none; make one with (umask 077; head -c 32 /dev/urandom | base64 > job.secret)");
-  expect_refused(place, "the variable TRIREME_JOB_SECRET: a secret of 5 characters can be guessed",
-                 {"TRIREME_JOB_SECRET=short"});
+  expect_bench_refused(place, "make one with (umask 077; head -c 32 /dev/urandom | base64 > job.secret)");
+  expect_bench_refused(place, "the variable TRIREME_JOB_SECRET: a secret of 5 characters can be guessed",
+                       {"TRIREME_JOB_SECRET=short"});
   std::ofstream(folder / "s") << "0123456789abcdef";
   chmod((folder / "s").c_str(), 0644);
-  expect_refused(with("--secret-file", folder / "s"), "(mode 0644); run chmod 600");
-  expect_refused(with("--secret-file", folder / "s"), "both give the secret", {"TRIREME_JOB_SECRET=0123456789abcdef"});
-  expect_refused(with("--tls-cert", folder / "s"), "--tls-cert, --tls-key and --tls-ca go together; --tls-key is");
+  expect_bench_refused(with("--secret-file", folder / "s"), "(mode 0644); run chmod 600");
+  expect_bench_refused(with("--secret-file", folder / "s"), "both give the secret",
+                       {"TRIREME_JOB_SECRET=0123456789abcdef"});
+  expect_bench_refused(with("--tls-cert", folder / "s"),
+                       "--tls-cert, --tls-key and --tls-ca go together; --tls-key is");
 }
 
 TEST(ClusterOptions, TheProtocolSuitsTheCluster) {
@@ -70,22 +75,23 @@ TEST(ClusterOptions, TheProtocolSuitsTheCluster) {
     words.insert(words.end(), {"--protocol", protocol});
     return words;
   };
-  expect_refused({"--protocol", "grpc"}, "there are no other tasks; start this command with trireme launch");
-  expect_refused({"--protocol", "grpc+verbs"}, "use grpc+ucx for RDMA");
-  expect_refused(with("mpi"), "--protocol mpi uses mpirun's ranks, not addresses");
-  expect_refused(with("grpc+mpi"), "one mpirun must start all 2 tasks");
+  expect_bench_refused({"--protocol", "grpc"}, "there are no other tasks; start this command with trireme launch");
+  expect_bench_refused({"--protocol", "grpc+verbs"}, "use grpc+ucx for RDMA");
+  expect_bench_refused(with("mpi"), "--protocol mpi uses mpirun's ranks, not addresses");
+  expect_bench_refused(with("grpc+mpi"), "one mpirun must start all 2 tasks");
   const Words wrong_rank{"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2"};
-  expect_refused(with("grpc+mpi"), "this process rank 1 of 2, but worker 0 of this cluster is rank 0 of 2", wrong_rank);
-  expect_refused({"--worker-hosts", "localhost:2220"}, "Open MPI started 2 processes, but the cluster has 1 tasks",
-                 wrong_rank);
-  expect_refused({"--tls-ca", "x"}, "--tls-cert is missing");
-  expect_refused({"--join-timeout", "0"}, "--join-timeout 0");
-  expect_refused({"--server-protocol", "grpc"}, "--server-protocol: use --protocol");
+  expect_bench_refused(with("grpc+mpi"), "this process as rank 1 of 2, but worker 0 of this cluster is rank 0 of 2",
+                       wrong_rank);
+  expect_bench_refused({"--worker-hosts", "localhost:2220"},
+                       "Open MPI started 2 processes, but the cluster has 1 tasks", wrong_rank);
+  expect_bench_refused({"--tls-ca", "x"}, "--tls-cert is missing");
+  expect_bench_refused({"--join-timeout", "0"}, "--join-timeout 0");
+  expect_bench_refused({"--server-protocol", "grpc"}, "--server-protocol: use --protocol");
 }
 
 TEST(ClusterOptions, ALaunchHasTheLastWord) {
-  expect_refused({"--worker-hosts", "localhost:2220"},
-                 "--worker-hosts: `trireme launch` tells its tasks where they are", {"TRIREME_LAUNCH=x"});
+  expect_bench_refused({"--worker-hosts", "localhost:2220"},
+                       "--worker-hosts: `trireme launch` tells its tasks where they are", {"TRIREME_LAUNCH=x"});
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ std::string on_terminal(unsigned short columns, const Words& words, const char* 
 std::string help_on_terminal(unsigned short columns) { return on_terminal(columns, {"bench", "--help"}); }
 
 TEST(Errors, HaveColorsOnlyWhereTheyAreWanted) {
-  const std::string color = "\x1b[1;31merror: \x1b[0m";
+  const std::string color = "\x1b[1;31merror:\x1b[0m ";
   EXPECT_TRUE(contains(on_terminal(80, {"bnech"}), color));
   EXPECT_FALSE(contains(on_terminal(80, {"bnech"}, "1"), color)) << "NO_COLOR";
   EXPECT_FALSE(contains(run_trireme({"bnech"}).err, color)) << "no terminal";
@@ -80,7 +80,9 @@ TEST(Progress, FitsTheTerminalAndHasTheTimeLeft) {
   EXPECT_TRUE(contains(progress(80), " %, 1s left\x1b[K"));
   std::istringstream parts(progress(16));
   for (std::string part; std::getline(parts, part, '\r');) {
-    if (part.starts_with("writing")) EXPECT_LT(part.find("\x1b[K"), 16U) << part;
+    if (part.starts_with("writing")) {
+      EXPECT_LT(part.find("\x1b[K"), 16U) << part;
+    }
   }
 }
 
