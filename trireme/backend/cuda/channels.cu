@@ -1,7 +1,6 @@
 #include <limits>
 
 #include "trireme/backend/cuda/channels_kernels.hpp"
-#include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/elements.cuh"
 
 namespace trireme::cuda {

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <type_traits>
 
-#include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/strided.hpp"
 
 namespace trireme::cuda {

@@ -6,8 +6,6 @@
 #include <cstring>
 
 #include "trireme/backend/cuda/backend.hpp"
-#include "trireme/backend/cuda/check.hpp"
-#include "trireme/backend/cuda/clock_kernels.hpp"
 #include "trireme/backend/cuda/library.hpp"
 #include "trireme/base/units.hpp"
 #ifdef TRIREME_WITH_NCCL
@@ -111,15 +109,6 @@ std::int64_t CudaDevice::free_bytes() const {
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "how much memory is free");
   return static_cast<std::int64_t>(free);
-}
-
-double CudaDevice::clock_hertz() {
-  const DeviceMemory counted = allocate(sizeof(double), "counting the clock");
-  launch_count_clock(stream(), static_cast<double*>(counted.at(0)));
-  double hertz = 0;
-  download(&hertz, counted.at(0), sizeof(hertz));
-  synchronize();
-  return hertz;
 }
 
 std::vector<std::pair<std::string, std::string>> CudaDevice::facts() {

@@ -10,10 +10,16 @@
 #include <memory>
 #include <vector>
 
-#include "trireme/backend/cuda/run_values.hpp"
 #include "trireme/plan/backend.hpp"
 
 namespace trireme::cuda {
+
+// Values that change from run to run, in GPU memory because a captured step keeps its arguments. See set_context().
+struct RunValues {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;  // updates of the variables done before this run
+  std::int64_t sample_offset = 0;
+};
 
 class CudaDevice final : public ComputeDevice {
  public:
@@ -66,7 +72,7 @@ class CudaDevice final : public ComputeDevice {
   std::string versions() const;  // GPU, driver, CUDA, cuDNN, cuBLAS: what timings depend on
 
  private:
-  double clock_hertz();
+  double clock_hertz();  // clock.cu
   void wait_for_stream(cudaStream_t stream);
 
   static constexpr int kComputeStreams = 4;

@@ -9,7 +9,6 @@
 #include <thread>
 #include <utility>
 
-#include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/library.hpp"
 #include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
