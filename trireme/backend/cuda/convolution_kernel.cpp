@@ -108,19 +108,6 @@ using Extents4 = std::array<std::int64_t, 4>;
 
 Extents4 reversed(const Extents4& shift) { return {-shift[0], -shift[1], -shift[2], -shift[3]}; }
 
-// Lays out a kernel's scratch memory.
-class ScratchParts {
- public:
-  std::int64_t add(std::int64_t bytes) {
-    constexpr std::int64_t kAlignment = 256;
-    return std::exchange(bytes_, bytes_ + rounded_up(bytes, kAlignment));
-  }
-  std::int64_t bytes() const { return bytes_; }
-
- private:
-  std::int64_t bytes_ = 0;
-};
-
 class ConvolutionKernel final : public Kernel {
  public:
   ConvolutionKernel(const ConvolutionWork& work, const ConvolutionWay& way, ExecutionPlan plan, CudaDevice& device)
@@ -140,11 +127,11 @@ class ConvolutionKernel final : public Kernel {
     const FoldedWeights folded = way.fold > 0 ? folded_weights(work, way)
                                               : FoldedWeights{{problem.weights_type, problem.weights, problem.layout}};
     place_copy(weights_copy_, weights, folded.desc, folded.shift, work.direction == backward_weights);
-    workspace_at_ = parts_.add(plan_.workspace_bytes());
-    sums_at_ = parts_.add(work.diff_bias ? channel_sums_scratch_bytes(dst_loops_) : 0);
+    workspace_at_ = take_scratch(plan_.workspace_bytes());
+    sums_at_ = take_scratch(work.diff_bias ? channel_sums_scratch_bytes(dst_loops_) : 0);
   }
 
-  std::int64_t scratch_bytes() const { return parts_.bytes(); }
+  std::int64_t scratch_bytes() const { return scratch_bytes_; }
 
   void bind(const KernelMemory& memory) override {
     memory_ = memory;
@@ -169,16 +156,15 @@ class ConvolutionKernel final : public Kernel {
     if (weights_copy_.run && work_.direction == backward_weights)
       weights_copy_.run(scratch(weights_copy_.at), weights());
     if (work_.after.any() && !way_.fused) {
-      launch_epilogue(device_.stream(), dst_loops_, work_.type,
+      launch_epilogue(device_, dst_loops_, work_.type,
                       {.src = dst(),
                        .bias = work_.after.bias ? static_cast<const float*>(bias()) : nullptr,
                        .addend = work_.after.add ? addend() : nullptr,
                        .dst = dst(),
-                       .relu = work_.after.relu},
-                      device_.multiprocessors());
+                       .relu = work_.after.relu});
     }
     if (work_.diff_bias) {
-      launch_channel_sums(device_.stream(), dst_loops_, work_.type, dst(), static_cast<float*>(memory_.outputs[1]),
+      launch_channel_sums(device_, dst_loops_, work_.type, dst(), static_cast<float*>(memory_.outputs[1]),
                           static_cast<float*>(scratch(sums_at_)));
     }
   }
@@ -190,10 +176,16 @@ class ConvolutionKernel final : public Kernel {
     CopyFunction run;     // empty: not needed
   };
 
+  // Returns where in the scratch.
+  std::int64_t take_scratch(std::int64_t bytes) {
+    constexpr std::int64_t kAlignment = 256;
+    return std::exchange(scratch_bytes_, scratch_bytes_ + rounded_up(bytes, kAlignment));
+  }
+
   // shift: of the work's values in cuDNN's tensor.
   void place_copy(Copy& copy, const TensorDesc& works, const TensorDesc& cudnns, const Extents4& shift, bool written) {
     if (works == cudnns) return;
-    copy.at = parts_.add(cudnns.bytes());
+    copy.at = take_scratch(cudnns.bytes());
     const auto make_copy = cudnns.layout.blocks.empty() ? box_copy : any_reorder;
     copy.run = written ? make_copy(cudnns, works, device_, reversed(shift)) : make_copy(works, cudnns, device_, shift);
   }
@@ -214,9 +206,8 @@ class ConvolutionKernel final : public Kernel {
   ExecutionPlan plan_;
   CudaDevice& device_;
   ChannelLoops dst_loops_;
-  ScratchParts parts_;
   Copy src_copy_, weights_copy_;
-  std::int64_t workspace_at_ = 0, sums_at_ = 0;
+  std::int64_t workspace_at_ = 0, sums_at_ = 0, scratch_bytes_ = 0;
   KernelMemory memory_;
   std::optional<BackendDescriptor> pack_;
 };
@@ -288,15 +279,20 @@ ConvolutionProblem problem_of(const ConvolutionWork& work, const ConvolutionWay&
   return problem;
 }
 
-Format src_format(const ConvolutionWork& work, const ConvolutionWay& way) {
-  return {way.fold > 0 ? image_layout(way.fold, work.type) : work.layout, work.type};
-}
-
-void set_kernel(KernelChoice& choice, const ConvolutionWork& work, const ConvolutionWay& way, ExecutionPlan plan,
-                CudaDevice& device) {
+KernelChoice make_choice(const ConvolutionWork& work, const ConvolutionWay& way, ExecutionPlan plan,
+                         CudaDevice& device) {
+  const Format activation(work.layout, work.type);
+  const Format src(way.fold > 0 ? image_layout(way.fold, work.type) : work.layout, work.type);  // or its gradient
+  KernelChoice choice;
+  choice.inputs = {work.direction == backward_data ? activation : src, activation};
+  choice.outputs = {work.direction == backward_weights ? work.diff_weights : activation};
+  if (work.after.bias) choice.inputs.emplace_back(Layout::plain(1));
+  if (work.after.add) choice.inputs.push_back(activation);
+  if (work.diff_bias) choice.outputs.emplace_back(Layout::plain(1));
   auto kernel = std::make_unique<ConvolutionKernel>(work, way, std::move(plan), device);
   choice.scratch_bytes = kernel->scratch_bytes();
   choice.kernel = std::move(kernel);
+  return choice;
 }
 
 }  // namespace trireme::cuda

@@ -229,14 +229,6 @@ void OperationGraph::add_convolution(ConvolutionDirection direction, const op::W
   operations_.push_back(std::move(operation));
 }
 
-void OperationGraph::add_sum(const GraphTensor& a, const GraphTensor& b, const GraphTensor& dst) {
-  add_pointwise(CUDNN_POINTWISE_ADD, a, &b, dst);
-}
-
-void OperationGraph::add_relu(const GraphTensor& src, const GraphTensor& dst) {
-  add_pointwise(CUDNN_POINTWISE_RELU_FWD, src, nullptr, dst);
-}
-
 void OperationGraph::add_pointwise(cudnnPointwiseMode_t mode, const GraphTensor& x, const GraphTensor* b,
                                    const GraphTensor& y) {
   BackendDescriptor& pointwise = descriptions_.emplace_back(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);

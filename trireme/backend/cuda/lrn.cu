@@ -172,55 +172,50 @@ LrnGeometry geometry_of(const Operation& operation, const Shape& shape, const La
           .k = operation.k};
 }
 
-}  // namespace
-
-KernelChoice make(const op::Lrn& operation, const KernelRequest& request, CudaDevice& device) {
+// launch(geometry, operands, Element{}, std::integral_constant<int, kReach>{}).
+template <typename Operation, typename Launch>
+KernelChoice lrn_kernel(const Operation& operation, const KernelRequest& request, Launch launch, const char* what) {
   const Format format = as_it_comes(request.inputs[0]);
   const LrnGeometry g = geometry_of(operation, request.inputs[0].shape, format.layout);
-  KernelChoice choice = function_kernel(
-      request, kImplementation, [g, type = format.dtype, &device](const Operands& operands, const RunContext&) {
-        with_element(type, [&]<typename Element>(Element) {
-          const auto* const from = operands.input<Element>(0);
-          auto* const to = operands.output<Element>();
-          with_reach(g, [&]<int kReach>(std::integral_constant<int, kReach>) {
-            if constexpr (kReach > 0) {
-              lrn_packs<Element, kReach>
-                  <<<blocks_of(g.elements() / kChannels), kThreads, 0, device.stream()>>>(g, from, to);
-            } else {
-              lrn_elements<Element><<<blocks_of(g.elements()), kThreads, 0, device.stream()>>>(g, from, to);
-            }
-          });
-        });
-        check(cudaGetLastError(), "local response normalisation cannot be started");
-      });
-  choice.inputs = choice.outputs = {format};
+  const auto run = [=, type = format.dtype](const Operands& operands, const RunContext&) {
+    with_element(type, [&](auto element) { with_reach(g, [&](auto reach) { launch(g, operands, element, reach); }); });
+    check(cudaGetLastError(), what);
+  };
+  KernelChoice choice = function_kernel(request, kImplementation, run);
+  choice.inputs.assign(request.inputs.size(), format);
+  choice.outputs = {format};
   return choice;
 }
 
+}  // namespace
+
+KernelChoice make(const op::Lrn& operation, const KernelRequest& request, CudaDevice& device) {
+  const auto launch = [&device]<typename Element, int kReach>(const LrnGeometry& g, const Operands& operands, Element,
+                                                              std::integral_constant<int, kReach>) {
+    const auto* const from = operands.input<Element>(0);
+    auto* const to = operands.output<Element>();
+    if constexpr (kReach > 0) {
+      lrn_packs<Element, kReach><<<blocks_of(g.elements() / kChannels), kThreads, 0, device.stream()>>>(g, from, to);
+    } else {
+      lrn_elements<Element><<<blocks_of(g.elements()), kThreads, 0, device.stream()>>>(g, from, to);
+    }
+  };
+  return lrn_kernel(operation, request, launch, "local response normalisation cannot be started");
+}
+
 KernelChoice make(const op::LrnBackward& operation, const KernelRequest& request, CudaDevice& device) {
-  const Format format = as_it_comes(request.inputs[0]);
-  const LrnGeometry g = geometry_of(operation, request.inputs[0].shape, format.layout);
-  KernelChoice choice = function_kernel(
-      request, kImplementation, [g, type = format.dtype, &device](const Operands& operands, const RunContext&) {
-        with_element(type, [&]<typename Element>(Element) {
-          const auto* const from = operands.input<Element>(0);
-          const auto* const diff = operands.input<Element>(1);
-          auto* const to = operands.output<Element>();
-          with_reach(g, [&]<int kReach>(std::integral_constant<int, kReach>) {
-            if constexpr (kReach > 0) {
-              lrn_backward_packs<Element, kReach>
-                  <<<blocks_of(g.elements() / kChannels), kThreads, 0, device.stream()>>>(g, from, diff, to);
-            } else {
-              lrn_backward_elements<Element>
-                  <<<blocks_of(g.elements()), kThreads, 0, device.stream()>>>(g, from, diff, to);
-            }
-          });
-        });
-        check(cudaGetLastError(), "the gradient of local response normalisation cannot be started");
-      });
-  choice.inputs = {format, format};
-  choice.outputs = {format};
-  return choice;
+  const auto launch = [&device]<typename Element, int kReach>(const LrnGeometry& g, const Operands& operands, Element,
+                                                              std::integral_constant<int, kReach>) {
+    const auto *const from = operands.input<Element>(0), *const diff = operands.input<Element>(1);
+    auto* const to = operands.output<Element>();
+    if constexpr (kReach > 0) {
+      lrn_backward_packs<Element, kReach>
+          <<<blocks_of(g.elements() / kChannels), kThreads, 0, device.stream()>>>(g, from, diff, to);
+    } else {
+      lrn_backward_elements<Element><<<blocks_of(g.elements()), kThreads, 0, device.stream()>>>(g, from, diff, to);
+    }
+  };
+  return lrn_kernel(operation, request, launch, "the gradient of local response normalisation cannot be started");
 }
 
 }  // namespace trireme::cuda

@@ -231,106 +231,96 @@ class Reduction {
  public:
   // src has a simple layout. reduces: by axis. Results are dense, with axes in the order of `results`.
   Reduction(const TensorDesc& src, const std::vector<bool>& reduces, const Layout& results, const ReductionTypes& types,
-            const CudaDevice& device);
+            const CudaDevice& device)
+      : types_(types), multiprocessors_(device.multiprocessors()) {
+    Shape kept_shape = src.shape, reduced_shape = src.shape;
+    for (int axis = 0; axis < src.shape.rank(); ++axis) (reduces[axis] ? kept_shape : reduced_shape)[axis] = 1;
+    const Strides strides = axis_strides(src.shape, src.layout);
+    const Box kept(kept_shape, results, {strides}), reduced(reduced_shape, src.layout, {strides});
+    results_ = kept.positions();
+    if (has_columns(kept, reduced)) {
+      kernel_ = by_columns(kept, reduced, types.src, multiprocessors_);
+    } else {
+      kernel_ = by_terms(kept, reduced, types.src, multiprocessors_);
+    }
+  }
 
-  std::int64_t scratch_bytes() const;
-  void run(cudaStream_t stream, const void* src, void* dst, void* scratch) const;
+  std::int64_t scratch_bytes() const {
+    return slices() == 1 ? 0 : slices() * results_ * static_cast<std::int64_t>(sizeof(float));
+  }
+
+  void run(cudaStream_t stream, const void* src, void* dst, void* scratch) const {
+    const auto launch = [&](const ReductionTypes& types, void* to) {
+      if (const auto* columns = std::get_if<ColumnReduction>(&kernel_)) {
+        launch_column_reduction(stream, *columns, types, src, to);
+      } else {
+        launch_term_reduction(stream, std::get<TermReduction>(kernel_), types, src, to);
+      }
+    };
+    if (slices() == 1) return launch(types_, dst);
+    launch({types_.accumulation, types_.src, DataType::f32, 1.0f}, scratch);
+
+    const bool packs = results_ % full_pack(DataType::f32) == 0;
+    ColumnReduction last{.outer = 1,
+                         .rows = slices(),
+                         .columns = results_,
+                         .outer_stride = 0,
+                         .row_stride = results_,
+                         .width = packs ? full_pack(DataType::f32) : 1,
+                         .lanes = 1,
+                         .slices = 1};
+    last.lanes = lanes_for(last.columns / last.width);
+    fill_multiprocessors(last, multiprocessors_);
+    const Accumulation accumulation =
+        types_.accumulation == Accumulation::maximum ? Accumulation::maximum : Accumulation::sum;
+    launch_column_reduction(stream, last, {accumulation, DataType::f32, types_.dst, types_.scale}, scratch, dst);
+  }
 
  private:
-  static ColumnReduction by_columns(const Box& kept, const Box& reduced, DataType type, int multiprocessors);
-  static TermReduction by_terms(const Box& kept, const Box& reduced, DataType type, int multiprocessors);
-  std::int64_t slices() const;
+  static ColumnReduction by_columns(const Box& kept, const Box& reduced, DataType type, int multiprocessors) {
+    const int inner = kept.axes() - 1;
+    const int pack = full_pack(type);
+    const bool packs = kept.allows_packs(pack) && reduced.stride(0) % pack == 0;
+    ColumnReduction reduction{.outer = inner == 0 ? 1 : kept.extent(0),
+                              .rows = reduced.extent(0),
+                              .columns = kept.extent(inner),
+                              .outer_stride = inner == 0 ? 0 : kept.stride(0),
+                              .row_stride = reduced.stride(0),
+                              .width = packs ? pack : 1,
+                              .lanes = 1,
+                              .slices = 1};
+    reduction.lanes = lanes_for(reduction.columns / reduction.width);
+    const std::int64_t blocks = ceil_divide(reduction.columns, reduction.lanes * reduction.width) * reduction.outer;
+    const std::int64_t groups = kReductionThreads / reduction.lanes;
+    const std::int64_t useful = std::min(kMostSlices, reduction.rows / (groups * kLeastTerms));
+    reduction.slices = std::clamp(kBlocksPerMultiprocessor * multiprocessors / blocks, std::int64_t{1},
+                                  std::max(useful, std::int64_t{1}));
+    if (reduction.slices == 1) fill_multiprocessors(reduction, multiprocessors);
+    return reduction;
+  }
+
+  static TermReduction by_terms(const Box& kept, const Box& reduced, DataType type, int multiprocessors) {
+    const int pack = full_pack(type);
+    bool packs = reduced.axes() > 0 && reduced.stride(reduced.axes() - 1) == 1 && reduced.allows_packs(pack);
+    for (int axis = 0; axis < kept.axes(); ++axis) packs = packs && kept.stride(axis) % pack == 0;
+    const int width = packs ? pack : 1;
+    TermReduction reduction{.results = kept.walk<1>(), .terms = reduced.walk<1>(width), .width = width, .slices = 1};
+    constexpr std::int64_t kWarp = 32;
+    const std::int64_t useful = reduction.terms.positions / (kWarp * kLeastTerms);
+    reduction.slices = std::clamp(kWarpsPerMultiprocessor * multiprocessors / kept.positions(), std::int64_t{1},
+                                  std::max(useful, std::int64_t{1}));
+    return reduction;
+  }
+
+  std::int64_t slices() const {
+    return std::visit([](const auto& kernel) { return kernel.slices; }, kernel_);
+  }
 
   std::int64_t results_;
   ReductionTypes types_;
   int multiprocessors_;
   std::variant<ColumnReduction, TermReduction> kernel_;
 };
-
-ColumnReduction Reduction::by_columns(const Box& kept, const Box& reduced, DataType type, int multiprocessors) {
-  const int inner = kept.axes() - 1;
-  const int pack = full_pack(type);
-  const bool packs = kept.allows_packs(pack) && reduced.stride(0) % pack == 0;
-  ColumnReduction reduction{.outer = inner == 0 ? 1 : kept.extent(0),
-                            .rows = reduced.extent(0),
-                            .columns = kept.extent(inner),
-                            .outer_stride = inner == 0 ? 0 : kept.stride(0),
-                            .row_stride = reduced.stride(0),
-                            .width = packs ? pack : 1,
-                            .lanes = 1,
-                            .slices = 1};
-  reduction.lanes = lanes_for(reduction.columns / reduction.width);
-  const std::int64_t blocks = ceil_divide(reduction.columns, reduction.lanes * reduction.width) * reduction.outer;
-  const std::int64_t groups = kReductionThreads / reduction.lanes;
-  const std::int64_t useful = std::min(kMostSlices, reduction.rows / (groups * kLeastTerms));
-  reduction.slices = std::clamp(kBlocksPerMultiprocessor * multiprocessors / blocks, std::int64_t{1},
-                                std::max(useful, std::int64_t{1}));
-  if (reduction.slices == 1) fill_multiprocessors(reduction, multiprocessors);
-  return reduction;
-}
-
-TermReduction Reduction::by_terms(const Box& kept, const Box& reduced, DataType type, int multiprocessors) {
-  const int pack = full_pack(type);
-  bool packs = reduced.axes() > 0 && reduced.stride(reduced.axes() - 1) == 1 && reduced.allows_packs(pack);
-  for (int axis = 0; axis < kept.axes(); ++axis) packs = packs && kept.stride(axis) % pack == 0;
-  const int width = packs ? pack : 1;
-  TermReduction reduction{.results = kept.walk<1>(), .terms = reduced.walk<1>(width), .width = width, .slices = 1};
-  constexpr std::int64_t kWarp = 32;
-  const std::int64_t useful = reduction.terms.positions / (kWarp * kLeastTerms);
-  reduction.slices = std::clamp(kWarpsPerMultiprocessor * multiprocessors / kept.positions(), std::int64_t{1},
-                                std::max(useful, std::int64_t{1}));
-  return reduction;
-}
-
-Reduction::Reduction(const TensorDesc& src, const std::vector<bool>& reduces, const Layout& results,
-                     const ReductionTypes& types, const CudaDevice& device)
-    : types_(types), multiprocessors_(device.multiprocessors()) {
-  Shape kept_shape = src.shape, reduced_shape = src.shape;
-  for (int axis = 0; axis < src.shape.rank(); ++axis) (reduces[axis] ? kept_shape : reduced_shape)[axis] = 1;
-  const Strides strides = axis_strides(src.shape, src.layout);
-  const Box kept(kept_shape, results, {strides}), reduced(reduced_shape, src.layout, {strides});
-  results_ = kept.positions();
-  if (has_columns(kept, reduced)) {
-    kernel_ = by_columns(kept, reduced, types.src, multiprocessors_);
-  } else {
-    kernel_ = by_terms(kept, reduced, types.src, multiprocessors_);
-  }
-}
-
-std::int64_t Reduction::slices() const {
-  return std::visit([](const auto& kernel) { return kernel.slices; }, kernel_);
-}
-
-std::int64_t Reduction::scratch_bytes() const {
-  return slices() == 1 ? 0 : slices() * results_ * static_cast<std::int64_t>(sizeof(float));
-}
-
-void Reduction::run(cudaStream_t stream, const void* src, void* dst, void* scratch) const {
-  const auto launch = [&](const ReductionTypes& types, void* to) {
-    if (const auto* columns = std::get_if<ColumnReduction>(&kernel_)) {
-      launch_column_reduction(stream, *columns, types, src, to);
-    } else {
-      launch_term_reduction(stream, std::get<TermReduction>(kernel_), types, src, to);
-    }
-  };
-  if (slices() == 1) return launch(types_, dst);
-  launch({types_.accumulation, types_.src, DataType::f32, 1.0f}, scratch);
-
-  const bool packs = results_ % full_pack(DataType::f32) == 0;
-  ColumnReduction last{.outer = 1,
-                       .rows = slices(),
-                       .columns = results_,
-                       .outer_stride = 0,
-                       .row_stride = results_,
-                       .width = packs ? full_pack(DataType::f32) : 1,
-                       .lanes = 1,
-                       .slices = 1};
-  last.lanes = lanes_for(last.columns / last.width);
-  fill_multiprocessors(last, multiprocessors_);
-  const Accumulation accumulation =
-      types_.accumulation == Accumulation::maximum ? Accumulation::maximum : Accumulation::sum;
-  launch_column_reduction(stream, last, {accumulation, DataType::f32, types_.dst, types_.scale}, scratch, dst);
-}
 
 // By axis; no axes means all.
 std::vector<bool> reduced_axes(const std::vector<int>& axes, int rank) {

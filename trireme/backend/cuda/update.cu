@@ -30,7 +30,6 @@ struct UpdateLaunch {
   const float* gradient_factor = nullptr;  // null: 1; if it is 0, nothing is updated
   const std::uint64_t* step = nullptr;     // updates done before
   const UpdateRange* pieces = nullptr;
-  int count = 0;
 };
 
 // variable = decay·variable + share·value, for contiguous values.
@@ -52,14 +51,6 @@ struct GradientPiece {
 
 // The most elements of a piece, which one block of threads checks.
 constexpr std::int64_t kGradientPiece = 8192;
-
-struct UnscaledRatesLaunch {
-  const float* learning_rate = nullptr;
-  const float* scale = nullptr;
-  const GradientPiece* pieces = nullptr;
-  int count = 0;
-  float* rates = nullptr;
-};
 
 struct LossScaleLaunch {
   float* scale = nullptr;
@@ -158,9 +149,9 @@ __global__ void __launch_bounds__(kThreads) average_pieces(const AverageRange* p
   }
 }
 
-__global__ void begin_rates(UnscaledRatesLaunch launch) {
-  launch.rates[0] = *launch.learning_rate;
-  launch.rates[1] = 1.0f / *launch.scale;
+__global__ void begin_rates(const float* learning_rate, const float* scale, float* rates) {
+  rates[0] = *learning_rate;
+  rates[1] = 1.0f / *scale;
 }
 
 // Infinite or NaN: all exponent bits are set.
@@ -233,157 +224,68 @@ UpdateRange part_of(const UpdateRange& range, std::int64_t begin, std::int64_t e
   return part;
 }
 
-template <typename Piece>
-DeviceMemory uploaded(const std::vector<Piece>& pieces, CudaDevice& device) {
-  const auto bytes = static_cast<std::int64_t>(pieces.size() * sizeof(Piece));
-  DeviceMemory table = device.allocate(bytes, "the table of an update");
-  device.upload(table.at(0), pieces.data(), bytes);
-  device.synchronize();
-  return table;
+// `elements`: of each variable, with the padding of its layout.
+std::vector<UpdateRange> merged_ranges(const KernelMemory& memory, const std::vector<std::int64_t>& elements) {
+  const Operands operands(memory);
+  std::vector<UpdateRange> ranges;
+  for (std::size_t pair = 0; pair < elements.size(); ++pair) {
+    UpdateRange& range = ranges.emplace_back();
+    range = {.values = operands.variable(1 + 2 * pair),
+             .gradients = operands.input(2 + 2 * pair),
+             .shadow = memory.shadows.empty() ? nullptr : memory.shadows[pair],
+             .elements = elements[pair]};
+    std::ranges::copy(operands.states(pair), range.states);
+  }
+  std::ranges::sort(ranges, std::less<const float*>(), &UpdateRange::values);
+  std::vector<UpdateRange> merged;
+  for (const UpdateRange& range : ranges) {
+    if (!merged.empty() && continues(merged.back(), range)) {
+      merged.back().elements = range.values + range.elements - merged.back().values;
+    } else {
+      merged.push_back(range);
+    }
+  }
+  return merged;
 }
 
-// All variables of an operation in one launch.
-class UpdateKernel final : public Kernel {
+// Work on pieces of many variables in one launch. pieces_of(memory) lists them when the memory is bound; launch(pieces,
+// their number, operands) gets them in GPU memory.
+template <typename PiecesOf, typename Launch>
+class PiecesKernel final : public Kernel {
  public:
-  // scaled: the gradients' factor follows the learning rate.
-  UpdateKernel(const op::OptimizerRule& rule, bool scaled, DataType shadow_type, std::vector<std::int64_t> elements,
-               CudaDevice& device)
-      : rule_(rule), scaled_(scaled), shadow_type_(shadow_type), elements_(std::move(elements)), device_(device) {}
+  PiecesKernel(CudaDevice& device, PiecesOf pieces_of, Launch launch)
+      : device_(device), pieces_of_(std::move(pieces_of)), launch_(std::move(launch)) {}
 
   void bind(const KernelMemory& memory) override {
-    std::vector<UpdateRange> pieces;
-    for (const UpdateRange& range : merged_ranges(memory)) {
-      for (std::int64_t begin = 0; begin < range.elements; begin += kUpdatePiece) {
-        pieces.push_back(part_of(range, begin, std::min(kUpdatePiece, range.elements - begin)));
-      }
-    }
-    table_ = uploaded(pieces, device_);
-    const auto* const rates = static_cast<const float*>(memory.inputs[0]);
-    launch_ = {.rule = rule_,
-               .shadow_type = shadow_type_,
-               .learning_rate = rates,
-               .gradient_factor = scaled_ ? rates + 1 : nullptr,
-               .step = &device_.run_values()->step,
-               .pieces = static_cast<const UpdateRange*>(table_.at(0)),
-               .count = static_cast<int>(pieces.size())};
-  }
-
-  void run(const RunContext&) override {
-    op::Optimizers::visit(launch_.rule.kind, [&](auto optimizer) {
-      update_pieces<decltype(optimizer)><<<launch_.count, kThreads, 0, device_.stream()>>>(launch_);
-    });
-    check(cudaGetLastError(), "an update cannot be started");
-  }
-
- private:
-  UpdateRange range_of(const KernelMemory& memory, std::size_t pair) const {
-    const Operands operands(memory);
-    UpdateRange range{.values = operands.variable(1 + 2 * pair),
-                      .gradients = operands.input(2 + 2 * pair),
-                      .shadow = memory.shadows.empty() ? nullptr : memory.shadows[pair],
-                      .elements = elements_[pair]};
-    std::ranges::copy(operands.states(pair), range.states);
-    return range;
-  }
-
-  std::vector<UpdateRange> merged_ranges(const KernelMemory& memory) const {
-    std::vector<UpdateRange> ranges;
-    for (std::size_t pair = 0; pair < elements_.size(); ++pair) ranges.push_back(range_of(memory, pair));
-    std::sort(ranges.begin(), ranges.end(),
-              [](const UpdateRange& a, const UpdateRange& b) { return std::less<const float*>()(a.values, b.values); });
-    std::vector<UpdateRange> merged;
-    for (const UpdateRange& range : ranges) {
-      if (!merged.empty() && continues(merged.back(), range)) {
-        merged.back().elements = range.values + range.elements - merged.back().values;
-      } else {
-        merged.push_back(range);
-      }
-    }
-    return merged;
-  }
-
-  op::OptimizerRule rule_;
-  bool scaled_;
-  DataType shadow_type_;
-  std::vector<std::int64_t> elements_;  // of each variable, with the padding of its layout
-  CudaDevice& device_;
-  DeviceMemory table_;
-  UpdateLaunch launch_;
-};
-
-// All averages of an operation in one launch.
-class AverageKernel final : public Kernel {
- public:
-  AverageKernel(op::MovingAverage operation, std::vector<std::int64_t> elements, CudaDevice& device)
-      : operation_(std::move(operation)), elements_(std::move(elements)), device_(device) {}
-
-  void bind(const KernelMemory& memory) override {
-    const Operands operands(memory);
-    std::vector<AverageRange> pieces;
-    for (std::size_t pair = 0; pair < elements_.size(); ++pair) {
-      const double share = (1 - static_cast<double>(operation_.decay)) * operation_.scales[pair];
-      for (std::int64_t begin = 0; begin < elements_[pair]; begin += kAveragePiece) {
-        pieces.push_back({.variable = operands.variable(2 * pair) + begin,
-                          .value = operands.input(2 * pair + 1) + begin,
-                          .share = static_cast<float>(share),
-                          .elements = static_cast<int>(std::min(kAveragePiece, elements_[pair] - begin))});
-      }
-    }
+    memory_ = memory;
+    const Pieces pieces = pieces_of_(memory_);
+    const auto bytes = static_cast<std::int64_t>(pieces.size() * sizeof(typename Pieces::value_type));
     count_ = static_cast<int>(pieces.size());
-    table_ = uploaded(pieces, device_);
+    table_ = device_.allocate(bytes, "the table of an update");
+    device_.upload(table_.at(0), pieces.data(), bytes);
+    device_.synchronize();
   }
 
   void run(const RunContext&) override {
-    average_pieces<<<count_, kThreads, 0, device_.stream()>>>(static_cast<const AverageRange*>(table_.at(0)),
-                                                              operation_.decay);
-    check(cudaGetLastError(), "moving averages cannot be started");
+    launch_(static_cast<const typename Pieces::value_type*>(table_.at(0)), count_, Operands(memory_));
   }
 
  private:
-  op::MovingAverage operation_;
-  std::vector<std::int64_t> elements_;  // of each variable, with the padding of its layout
+  using Pieces = std::invoke_result_t<PiecesOf, const KernelMemory&>;
+
   CudaDevice& device_;
+  PiecesOf pieces_of_;
+  Launch launch_;
+  KernelMemory memory_;
   DeviceMemory table_;
   int count_ = 0;
 };
 
-// All gradients in one launch.
-class UnscaledRatesKernel final : public Kernel {
- public:
-  UnscaledRatesKernel(std::vector<std::int64_t> elements, CudaDevice& device)
-      : elements_(std::move(elements)), device_(device) {}
-
-  void bind(const KernelMemory& memory) override {
-    const Operands operands(memory);
-    std::vector<GradientPiece> pieces;
-    for (std::size_t i = 0; i < elements_.size(); ++i) {
-      const float* const gradient = operands.input(i + 2);
-      for (std::int64_t begin = 0; begin < elements_[i]; begin += kGradientPiece) {
-        pieces.push_back({gradient + begin, std::min(kGradientPiece, elements_[i] - begin)});
-      }
-    }
-    table_ = uploaded(pieces, device_);
-    launch_ = {.learning_rate = operands.input(0),
-               .scale = operands.input(1),
-               .pieces = static_cast<const GradientPiece*>(table_.at(0)),
-               .count = static_cast<int>(pieces.size()),
-               .rates = operands.output()};
-  }
-
-  void run(const RunContext&) override {
-    begin_rates<<<1, 1, 0, device_.stream()>>>(launch_);
-    if (launch_.count > 0) {
-      refuse_overflow<<<launch_.count, kThreads, 0, device_.stream()>>>(launch_.pieces, launch_.rates + 1);
-    }
-    check(cudaGetLastError(), "the check of gradients cannot be started");
-  }
-
- private:
-  std::vector<std::int64_t> elements_;  // of each gradient
-  CudaDevice& device_;
-  DeviceMemory table_;
-  UnscaledRatesLaunch launch_;
-};
+template <typename PiecesOf, typename Launch>
+void set_kernel(KernelChoice& choice, CudaDevice& device, PiecesOf pieces_of, Launch launch) {
+  choice.implementation = kImplementation;
+  choice.kernel = std::make_unique<PiecesKernel<PiecesOf, Launch>>(device, std::move(pieces_of), std::move(launch));
+}
 
 // For pairs from input `first` on: variables keep their layout and their values get the same. Returns the elements of
 // each variable, with the padding of its layout.
@@ -394,7 +296,6 @@ std::vector<std::int64_t> take_pairs(const KernelRequest& request, std::size_t f
     elements.push_back(variable.layout.elements(variable.shape));
     choice.inputs.insert(choice.inputs.end(), 2, variable.layout);
   }
-  choice.implementation = kImplementation;
   return elements;
 }
 
@@ -404,16 +305,52 @@ KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& requ
   KernelChoice choice;
   const int rank_of_rates = request.inputs[0].shape.rank();
   choice.inputs.push_back(Layout::plain(rank_of_rates));
-  std::vector<std::int64_t> elements = take_pairs(request, 1, choice);
-  choice.kernel = std::make_unique<UpdateKernel>(operation.rule, rank_of_rates == 1, activation_type(request.precision),
-                                                 std::move(elements), device);
+  const auto pieces_of = [elements = take_pairs(request, 1, choice)](const KernelMemory& memory) {
+    std::vector<UpdateRange> pieces;
+    for (const UpdateRange& range : merged_ranges(memory, elements)) {
+      for (std::int64_t begin = 0; begin < range.elements; begin += kUpdatePiece)
+        pieces.push_back(part_of(range, begin, std::min(kUpdatePiece, range.elements - begin)));
+    }
+    return pieces;
+  };
+  const auto launch = [rule = operation.rule, scaled = rank_of_rates == 1, type = activation_type(request.precision),
+                       &device](const UpdateRange* pieces, int count, const Operands& operands) {
+    const UpdateLaunch arguments{.rule = rule,
+                                 .shadow_type = type,
+                                 .learning_rate = operands.input(0),
+                                 .gradient_factor = scaled ? operands.input(0) + 1 : nullptr,
+                                 .step = &device.run_values()->step,
+                                 .pieces = pieces};
+    op::Optimizers::visit(rule.kind, [&](auto optimizer) {
+      update_pieces<decltype(optimizer)><<<count, kThreads, 0, device.stream()>>>(arguments);
+    });
+    check(cudaGetLastError(), "an update cannot be started");
+  };
+  set_kernel(choice, device, pieces_of, launch);
   return choice;
 }
 
 KernelChoice make(const op::MovingAverage& operation, const KernelRequest& request, CudaDevice& device) {
   KernelChoice choice;
-  std::vector<std::int64_t> elements = take_pairs(request, 0, choice);
-  choice.kernel = std::make_unique<AverageKernel>(operation, std::move(elements), device);
+  const auto pieces_of = [operation, elements = take_pairs(request, 0, choice)](const KernelMemory& memory) {
+    const Operands operands(memory);
+    std::vector<AverageRange> pieces;
+    for (std::size_t pair = 0; pair < elements.size(); ++pair) {
+      const double share = (1 - static_cast<double>(operation.decay)) * operation.scales[pair];
+      for (std::int64_t begin = 0; begin < elements[pair]; begin += kAveragePiece) {
+        pieces.push_back({.variable = operands.variable(2 * pair) + begin,
+                          .value = operands.input(2 * pair + 1) + begin,
+                          .share = static_cast<float>(share),
+                          .elements = static_cast<int>(std::min(kAveragePiece, elements[pair] - begin))});
+      }
+    }
+    return pieces;
+  };
+  const auto launch = [decay = operation.decay, &device](const AverageRange* pieces, int count, const Operands&) {
+    average_pieces<<<count, kThreads, 0, device.stream()>>>(pieces, decay);
+    check(cudaGetLastError(), "moving averages cannot be started");
+  };
+  set_kernel(choice, device, pieces_of, launch);
   return choice;
 }
 
@@ -438,8 +375,22 @@ KernelChoice make(const op::UnscaledRates&, const KernelRequest& request, CudaDe
     elements.push_back(gradient.shape.elements());
   }
   choice.outputs = {Layout::plain(1)};
-  choice.implementation = kImplementation;
-  choice.kernel = std::make_unique<UnscaledRatesKernel>(std::move(elements), device);
+  const auto pieces_of = [elements](const KernelMemory& memory) {
+    std::vector<GradientPiece> pieces;
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      const float* const gradient = Operands(memory).input(i + 2);
+      for (std::int64_t begin = 0; begin < elements[i]; begin += kGradientPiece)
+        pieces.push_back({gradient + begin, std::min(kGradientPiece, elements[i] - begin)});
+    }
+    return pieces;
+  };
+  const auto launch = [&device](const GradientPiece* pieces, int count, const Operands& operands) {
+    float* const rates = operands.output();
+    begin_rates<<<1, 1, 0, device.stream()>>>(operands.input(0), operands.input(1), rates);
+    if (count > 0) refuse_overflow<<<count, kThreads, 0, device.stream()>>>(pieces, rates + 1);
+    check(cudaGetLastError(), "the check of gradients cannot be started");
+  };
+  set_kernel(choice, device, pieces_of, launch);
   return choice;
 }
 
