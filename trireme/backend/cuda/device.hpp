@@ -21,6 +21,8 @@ struct RunValues {
   std::int64_t sample_offset = 0;
 };
 
+std::string nccl_version();  // of the build
+
 class CudaDevice final : public ComputeDevice {
  public:
   explicit CudaDevice(int ordinal);  // Error(unavailable) if there is no GPU, (bad_input) if not so many
@@ -47,10 +49,11 @@ class CudaDevice final : public ComputeDevice {
   int record_event() override;
   void wait_event(int event) override;
   void wait_event_on_host(int event) override;
-  // By NCCL, if the build and the machine have it.
+#ifdef TRIREME_WITH_NCCL  // nccl_group.cpp; a group can have each GPU only once
   bool has_groups() const override;
   std::string name_group() override;
   std::unique_ptr<DeviceGroup> join_group(const GroupPlan& plan) override;
+#endif
   Peak measure_peak(Precision precision) override;
   std::int64_t free_bytes() const override;
   std::int64_t allocated_bytes() const override { return *bytes_; }
