@@ -12,7 +12,7 @@
 #include "cli/option_catalog.hpp"
 #include "cli/study_plans.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/base/json_fields.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/cluster/launch_hosts.hpp"
 #include "trireme/lab/compare/comparison.hpp"
 #include "trireme/lab/study/duration.hpp"

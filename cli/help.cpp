@@ -10,12 +10,14 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <sstream>
 
-#include "cli/man_page.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/new_file.hpp"
+#include "trireme/perf/build_info.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -52,7 +54,15 @@ std::string wrapped(const std::string& text, std::size_t width, std::size_t inde
   return lines + "\n";
 }
 
-using Entry = HelpEntry;
+// An option, an argument or a command, and what it does.
+struct Entry {
+  std::string name, text;
+};
+
+struct Section {
+  std::string title;
+  std::vector<Entry> entries;
+};
 
 std::string to_text(const std::vector<Entry>& entries, std::size_t width) {
   std::size_t name_width = 0;
@@ -131,8 +141,7 @@ std::vector<Entry> commands_of(const CLI::App& app) {
   return entries;
 }
 
-}  // namespace
-
+// "trireme bench [OPTIONS]"
 std::string usage(const CLI::App& app) {
   std::string text = fmt::format("{} [OPTIONS]", command_path(app));
   for (const CLI::Option* option : app.get_options()) {
@@ -144,6 +153,76 @@ std::string usage(const CLI::App& app) {
   return text + (commands_of(app).empty() ? "" : " COMMAND");
 }
 
+std::vector<Section> sections_of(const CLI::App& app) {
+  std::vector<Section> sections{{"Commands", commands_of(app)}, {"Arguments", options_of(app, true, "Options")}};
+  for (const std::string& group : app.get_groups()) {
+    if (!group.empty()) sections.push_back({group, options_of(app, false, group)});
+  }
+  std::erase_if(sections, [](const Section& section) { return section.entries.empty(); });
+  return sections;
+}
+
+// Manual pages, made of what --help says.
+std::string page_name(const CLI::App& command) {
+  std::string name = command_path(command);
+  std::ranges::replace(name, ' ', '-');
+  return name;
+}
+
+// For roff, a dash is a hyphen unless it is escaped, and a dot or an apostrophe begins a command.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '\\') {
+      result += "\\e";
+    } else if (c == '-') {
+      result += "\\-";
+    } else {
+      result += c;
+    }
+  }
+  return result.starts_with('.') || result.starts_with('\'') ? "\\&" + result : result;
+}
+
+std::string upper(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+// In roff.
+std::string man_page(const CLI::App& command) {
+  const std::string name = page_name(command);
+  std::string text =
+      fmt::format(".TH {} 1 \"\" \"Trireme {}\" \"Trireme\"\n", escaped(upper(name)), perf::build_info().version);
+  std::string description = command.get_description();
+  std::ranges::replace(description, '\n', ' ');
+  text += fmt::format(".SH NAME\n{} \\- {}\n", escaped(name), escaped(description));
+  text += fmt::format(".SH SYNOPSIS\n.B {}\n", escaped(usage(command)));
+  for (const Section& section : sections_of(command)) {
+    text += fmt::format(".SH {}\n", upper(section.title));
+    const bool is_commands = section.title == "Commands";
+    for (const Entry& entry : section.entries) {
+      const std::string title = is_commands ? name + "-" + entry.name + "(1)" : entry.name;
+      text += fmt::format(".TP\n.B {}\n{}\n", escaped(title), escaped(entry.text));
+    }
+  }
+  if (command.get_parent() != nullptr)
+    text += fmt::format(".SH SEE ALSO\n.BR {} (1)\n", escaped(page_name(*command.get_parent())));
+  return text;
+}
+
+// trireme.1, trireme-bench.1 and so on. Error(failed) if the directory cannot be written.
+void write_man_pages(const CLI::App& program, const std::filesystem::path& directory) {
+  std::error_code problem;
+  std::filesystem::create_directories(directory, problem);  // else writing names the path
+  write_text(man_page(program), directory / (page_name(program) + ".1"));
+  for (const CLI::App* below : program.get_subcommands(nullptr)) {
+    if (!is_hidden(*below)) write_man_pages(*below, directory);
+  }
+}
+
+}  // namespace
+
 bool is_hidden(const CLI::App& command) { return command.get_group().empty(); }
 
 std::string command_path(const CLI::App& app) {
@@ -151,25 +230,13 @@ std::string command_path(const CLI::App& app) {
 }
 
 std::string display_name(const CLI::Option& option) {
-  std::string name = option.get_name();
-  if (!option.get_positional()) return name;
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return name;
-}
-
-std::vector<HelpSection> help_sections(const CLI::App& app) {
-  std::vector<HelpSection> sections{{"Commands", commands_of(app)}, {"Arguments", options_of(app, true, "Options")}};
-  for (const std::string& group : app.get_groups()) {
-    if (!group.empty()) sections.push_back({group, options_of(app, false, group)});
-  }
-  std::erase_if(sections, [](const HelpSection& section) { return section.entries.empty(); });
-  return sections;
+  return option.get_positional() ? upper(option.get_name()) : option.get_name();
 }
 
 std::string HelpFormatter::make_help(const CLI::App* app, std::string /*name*/, CLI::AppFormatMode /*mode*/) const {
   const std::size_t width = help_width();
   std::string text = wrapped(app->get_description(), width, 0, 0) + "\nUsage: " + usage(*app) + "\n";
-  for (const HelpSection& section : help_sections(*app))
+  for (const Section& section : sections_of(*app))
     text += "\n" + section.title + ":\n" + to_text(section.entries, width);
   if (!commands_of(*app).empty())
     text += fmt::format("\nRun {} COMMAND --help for the options of a command.\n", command_path(*app));

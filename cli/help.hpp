@@ -1,5 +1,5 @@
 // Help layout: wraps descriptions to the terminal width and words expected values and defaults the same everywhere.
-// Used by main() and by messages that name a command.
+// Manual pages say the same. Used by main() and by messages that name a command.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,17 +9,6 @@
 #include "cli/commands.hpp"
 
 namespace trireme::cli {
-
-// An option, an argument or a command, and what it does.
-struct HelpEntry {
-  std::string name, text;
-};
-struct HelpSection {
-  std::string title;
-  std::vector<HelpEntry> entries;
-};
-std::vector<HelpSection> help_sections(const CLI::App& app);
-std::string usage(const CLI::App& app);  // "trireme bench [OPTIONS]"
 
 class HelpFormatter : public CLI::Formatter {
  public:

@@ -5,16 +5,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "trireme/backend/reference/backend.hpp"
-#include "trireme/backend/tuner.hpp"
-#include "trireme/base/error.hpp"
-#ifdef TRIREME_WITH_CUDA
-#include "trireme/backend/cuda/backend.hpp"
-#endif
+#include "trireme/backend/backends.hpp"
 #ifdef TRIREME_WITH_ONEDNN
 #include <oneapi/dnnl/dnnl.h>
-
-#include "trireme/backend/onednn/backend.hpp"
 #endif
 
 namespace trireme {

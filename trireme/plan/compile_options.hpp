@@ -1,6 +1,7 @@
 // Options of compiling a graph, with their user-visible names. Part of SessionOptions; light, as programs include it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string_view>
@@ -22,9 +23,15 @@ enum class Precision : std::uint8_t { fp32, tf32, bf16, fp16 };
 // sums, pooling, concat); or all but some results, including convolutions.
 enum class Recompute : std::uint8_t { none, cheap, full };
 
-std::string_view to_string(DataFormat format);
-std::string_view to_string(Recompute recompute);
-std::string_view to_string(Precision precision);
+inline std::string_view to_string(DataFormat format) {
+  return std::array{"auto", "nchw", "nhwc"}.at(static_cast<std::size_t>(format));
+}
+inline std::string_view to_string(Precision precision) {
+  return std::array{"fp32", "tf32", "bf16", "fp16"}.at(static_cast<std::size_t>(precision));
+}
+inline std::string_view to_string(Recompute recompute) {
+  return std::array{"none", "cheap", "full"}.at(static_cast<std::size_t>(recompute));
+}
 
 // Variables of one owner (one server, if variables live on servers) are adjacent in memory and updated together. By
 // node of the user's graph; variables without an entry form an owner too.

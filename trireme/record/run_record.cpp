@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "trireme/base/json_fields.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/base/shell_text.hpp"
 
 namespace trireme::record {

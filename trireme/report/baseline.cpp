@@ -8,7 +8,7 @@
 #include <set>
 
 #include "trireme/base/error.hpp"
-#include "trireme/base/json_fields.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/perf/rank_test.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/report/findings.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "trireme/base/json_fields.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/perf/comparison.hpp"
 #include "trireme/perf/rank_test.hpp"
 #include "trireme/perf/statistics.hpp"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "trireme/base/json_fields.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/report/study_figures.hpp"
 
 namespace trireme::report {

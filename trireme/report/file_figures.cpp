@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "trireme/base/json_fields.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/perf/intervals.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/report/study_figures.hpp"

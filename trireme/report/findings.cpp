@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "trireme/base/json_fields.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/perf/comparison.hpp"
 #include "trireme/perf/rank_test.hpp"
 #include "trireme/report/finding_text.hpp"

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "trireme/base/json_fields.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/config/tables.hpp"
 #include "trireme/perf/statistics.hpp"
 

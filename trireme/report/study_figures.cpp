@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "trireme/base/json_fields.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/perf/statistics.hpp"
 
 namespace trireme::report {

@@ -8,7 +8,6 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
-#include "trireme/base/json_fields.hpp"
 #include "trireme/report/trace_writer.hpp"
 
 namespace trireme::report {

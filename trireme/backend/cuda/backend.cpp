@@ -1,6 +1,4 @@
-#include "trireme/backend/cuda/backend.hpp"
-
-#include "trireme/backend/choose_kernel.hpp"
+#include "trireme/backend/backends.hpp"
 #include "trireme/backend/cuda/formats.hpp"
 #include "trireme/backend/cuda/kernels.hpp"
 

@@ -3,7 +3,6 @@
 #include <cstddef>
 
 #include "trireme/backend/cuda/batch_norm_tiles.cuh"
-#include "trireme/backend/cuda/check.hpp"
 
 namespace trireme::cuda {
 namespace {
@@ -278,6 +277,24 @@ class Passes {
   const Results& results_;
 };
 
+// The gradient is diff_dst + diff_more, kept where dst > 0 or, with beta, where the forward kernel's arithmetic on src
+// gives more than 0. diff_src may be any tensor that is read; diff_addend too, except src.
+struct NormBackward {
+  const void* src;
+  const float* mean;
+  const float* variance;
+  const float* gamma;  // null: 1
+  const void* diff_dst;
+  const void* diff_more;  // may be null
+  const void* dst;        // null: no mask by dst
+  const float* beta;      // null: no mask by src
+  void* diff_src;
+  float* diff_beta;
+  float* diff_gamma;  // may be null
+  void* diff_addend;  // may be null
+  float epsilon;
+};
+
 // function(mask, sum) with compile-time constants.
 template <typename Function>
 void with_form(const NormBackward& arguments, Function function) {
@@ -297,9 +314,7 @@ void with_form(const NormBackward& arguments, Function function) {
   }
 }
 
-}  // namespace
-
-void launch_batch_norm_backward(const NormWorkspace& place, const NormShape& shape, const NormBackward& arguments) {
+void launch_backward(const NormWorkspace& place, const NormShape& shape, const NormBackward& arguments) {
   auto* const slope = reinterpret_cast<float*>(static_cast<std::byte*>(place.scratch) +
                                                partial_sum_bytes(shape, place.multiprocessors));
   const Parameters parameters{arguments.mean, arguments.variance, arguments.gamma, arguments.beta, arguments.epsilon};
@@ -325,6 +340,43 @@ void launch_batch_norm_backward(const NormWorkspace& place, const NormShape& sha
       }
     });
   });
+}
+
+}  // namespace
+
+KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& request, CudaDevice& device) {
+  const int diff_dst = operation.gamma ? 4 : 3;
+  const int diff_addend = operation.gamma ? 3 : 2;
+  KernelChoice choice = norm_kernel(
+      request, device, [operation](const NormWorkspace& place, const NormShape& shape, const Operands& operands) {
+        NormBackward arguments{};
+        arguments.src = operands.input<void>(0);
+        arguments.mean = operands.input(1);
+        arguments.variance = operands.input(2);
+        std::size_t next = 3;
+        if (operation.gamma) arguments.gamma = operands.input(next++);
+        arguments.diff_dst = operands.input<void>(next++);
+        if (operation.sum) arguments.diff_more = operands.input<void>(next++);
+        if (operation.activation == op::Activation::relu) {
+          if (operation.mask_from_src) {
+            arguments.beta = operands.input(next);
+          } else {
+            arguments.dst = operands.input<void>(next);
+          }
+        }
+        next = 2;
+        arguments.diff_src = operands.output<void>(0);
+        arguments.diff_beta = operands.output(1);
+        if (operation.gamma) arguments.diff_gamma = operands.output(next++);
+        if (operation.add) arguments.diff_addend = operands.output<void>(next);
+        arguments.epsilon = operation.epsilon;
+        launch_backward(place, shape, arguments);
+      });
+  const int of_diff = operation.add ? diff_addend : 0;
+  choice.in_place = {{diff_dst, of_diff}};
+  if (operation.sum) choice.in_place.emplace_back(diff_dst + 1, of_diff);
+  choice.in_place.emplace_back(0, 0);
+  return choice;
 }
 
 }  // namespace trireme::cuda

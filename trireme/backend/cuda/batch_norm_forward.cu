@@ -1,6 +1,5 @@
 // Batch normalization forward: statistics (reads src), then the normalization (reads src and addend, writes dst).
 #include "trireme/backend/cuda/batch_norm_tiles.cuh"
-#include "trireme/backend/cuda/check.hpp"
 
 namespace trireme::cuda {
 namespace {
@@ -157,6 +156,17 @@ __global__ __launch_bounds__(kApplyThreads) void normalize_planes(Planes planes,
   }
 }
 
+// dst = activation(gamma·(src − mean)/sqrt(variance + epsilon) + beta + addend). dst may be src or addend.
+struct NormForward {
+  const void* src;
+  const float* gamma;  // null: 1
+  const float* beta;
+  const void* addend;  // may be null
+  void* dst;
+  float epsilon;
+  bool relu;
+};
+
 template <typename Element, int N, bool kAdd>
 void launch_normalize(const NormWorkspace& place, const NormShape& shape, const NormForward& arguments,
                       const Parameters& parameters) {
@@ -177,18 +187,22 @@ void launch_normalize(const NormWorkspace& place, const NormShape& shape, const 
   check(cudaGetLastError(), "batch_norm: the normalisation cannot be started");
 }
 
-}  // namespace
-
-std::int64_t batch_norm_scratch_bytes(const NormShape& shape, int multiprocessors) {
-  return partial_sum_bytes(shape, multiprocessors) + 2 * shape.channels * static_cast<int>(sizeof(float));
+// Uses the given statistics; needs no counters.
+void launch_inference(const NormWorkspace& place, const NormShape& shape, const NormForward& arguments,
+                      const float* mean, const float* variance) {
+  const Parameters parameters{mean, variance, arguments.gamma, arguments.beta, arguments.epsilon};
+  with_pack(shape, [&]<typename Element, int N>(Element, std::integral_constant<int, N>) {
+    if (arguments.addend != nullptr) {
+      launch_normalize<Element, N, true>(place, shape, arguments, parameters);
+    } else {
+      launch_normalize<Element, N, false>(place, shape, arguments, parameters);
+    }
+  });
 }
 
-std::int64_t batch_norm_counters(const NormShape& shape) {
-  return shape.channels_last ? most_summing_tiles(shape, 1).tiles : 0;
-}
-
-void launch_batch_norm(const NormWorkspace& place, const NormShape& shape, const NormForward& arguments, float* mean,
-                       float* variance) {
+// Computes the statistics of src and writes them.
+void launch_training(const NormWorkspace& place, const NormShape& shape, const NormForward& arguments, float* mean,
+                     float* variance) {
   const FinishStatistics finish{static_cast<double>(shape.per_channel()), mean, variance};
   with_pack(shape, [&]<typename Element, int N>(Element, std::integral_constant<int, N>) {
     const auto* src = static_cast<const Element*>(arguments.src);
@@ -202,19 +216,57 @@ void launch_batch_norm(const NormWorkspace& place, const NormShape& shape, const
     }
   });
   check(cudaGetLastError(), "batch_norm: the statistics cannot be started");
-  launch_batch_norm_inference(place, shape, arguments, mean, variance);
+  launch_inference(place, shape, arguments, mean, variance);
 }
 
-void launch_batch_norm_inference(const NormWorkspace& place, const NormShape& shape, const NormForward& arguments,
-                                 const float* mean, const float* variance) {
-  const Parameters parameters{mean, variance, arguments.gamma, arguments.beta, arguments.epsilon};
-  with_pack(shape, [&]<typename Element, int N>(Element, std::integral_constant<int, N>) {
-    if (arguments.addend != nullptr) {
-      launch_normalize<Element, N, true>(place, shape, arguments, parameters);
-    } else {
-      launch_normalize<Element, N, false>(place, shape, arguments, parameters);
-    }
-  });
+// statistics: the number of inputs between beta and the addend.
+template <typename Operation>
+NormForward forward_arguments(const Operation& operation, const Operands& operands, std::size_t statistics) {
+  const std::size_t beta = operation.gamma ? 2 : 1;
+  return {.src = operands.input<void>(0),
+          .gamma = operation.gamma ? operands.input(1) : nullptr,
+          .beta = operands.input(beta),
+          .addend = operation.add ? operands.input<void>(beta + 1 + statistics) : nullptr,
+          .dst = operands.output<void>(0),
+          .epsilon = operation.epsilon,
+          .relu = operation.activation == op::Activation::relu};
+}
+
+// dst may overwrite the addend or src.
+void allow_in_place(bool add, const KernelRequest& request, KernelChoice& choice) {
+  if (add) choice.in_place.emplace_back(static_cast<int>(request.inputs.size()) - 1, 0);
+  choice.in_place.emplace_back(0, 0);
+}
+
+}  // namespace
+
+std::int64_t batch_norm_scratch_bytes(const NormShape& shape, int multiprocessors) {
+  return partial_sum_bytes(shape, multiprocessors) + 2 * shape.channels * static_cast<int>(sizeof(float));
+}
+
+std::int64_t batch_norm_counters(const NormShape& shape) {
+  return shape.channels_last ? most_summing_tiles(shape, 1).tiles : 0;
+}
+
+KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request, CudaDevice& device) {
+  KernelChoice choice = norm_kernel(
+      request, device, [operation](const NormWorkspace& place, const NormShape& shape, const Operands& operands) {
+        launch_training(place, shape, forward_arguments(operation, operands, 0), operands.output(1),
+                        operands.output(2));
+      });
+  allow_in_place(operation.add, request, choice);
+  return choice;
+}
+
+KernelChoice make(const op::BatchNormInference& operation, const KernelRequest& request, CudaDevice& device) {
+  KernelChoice choice = norm_kernel(
+      request, device, [operation](const NormWorkspace& place, const NormShape& shape, const Operands& operands) {
+        const std::size_t mean = operation.gamma ? 3 : 2;
+        launch_inference(place, shape, forward_arguments(operation, operands, 2), operands.input(mean),
+                         operands.input(mean + 1));
+      });
+  allow_in_place(operation.add, request, choice);
+  return choice;
 }
 
 }  // namespace trireme::cuda

@@ -12,7 +12,7 @@
 
 #include <type_traits>
 
-#include "trireme/backend/cuda/batch_norm_kernels.hpp"
+#include "trireme/backend/cuda/batch_norm.hpp"
 #include "trireme/backend/cuda/elements.cuh"
 
 namespace trireme::cuda {

@@ -1,15 +1,20 @@
 #include <limits>
 #include <type_traits>
 
-#include "trireme/backend/cuda/box_copy_kernels.hpp"
-#include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/elements.cuh"
+#include "trireme/backend/cuda/kernels.hpp"
+#include "trireme/backend/cuda/strided.hpp"
 
 namespace trireme::cuda {
 namespace {
 
 constexpr int kThreads = 256;
 constexpr int kBlocksPerMultiprocessor = 8;
+
+// to[i] = from[i - shift] if inside from, else 0, for all i of `to`. Axes in memory order of `to`, outermost first.
+struct BoxCopy {
+  std::array<std::int64_t, 4> to_extents, from_extents, from_strides, shift;
+};
 
 // BoxCopy with indices as wide as needed. The innermost axis of `to` counts packs.
 template <typename Index>
@@ -65,7 +70,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <typename From, typename To, int Width, typename Index>
-void launch(cudaStream_t stream, const BoxCopy& copy, const From* from, To* to, int multiprocessors) {
+void launch(const CudaDevice& device, const BoxCopy& copy, const From* from, To* to) {
   Box<Index> box{};
   std::int64_t packs = 1;
   for (std::size_t axis = 0; axis < 4; ++axis) {
@@ -79,31 +84,43 @@ void launch(cudaStream_t stream, const BoxCopy& copy, const From* from, To* to, 
   box.packs = static_cast<Index>(packs);
   bool whole = copy.from_strides[3] == 1 && copy.from_extents[3] % Width == 0 && copy.shift[3] % Width == 0;
   for (std::size_t axis = 0; axis < 3; ++axis) whole = whole && copy.from_strides[axis] % Width == 0;
-  const int blocks = blocks_for(packs, kThreads, kBlocksPerMultiprocessor * multiprocessors);
-  copy_box<From, To, Width, Index><<<blocks, kThreads, 0, stream>>>(box, from, to, whole);
+  const int blocks = blocks_for(packs, kThreads, kBlocksPerMultiprocessor * device.multiprocessors());
+  copy_box<From, To, Width, Index><<<blocks, kThreads, 0, device.stream()>>>(box, from, to, whole);
 }
 
 }  // namespace
 
-void launch_box_copy(cudaStream_t stream, const BoxCopy& copy, const void* from, void* to, int multiprocessors) {
+CopyFunction box_copy(const TensorDesc& from, const TensorDesc& to, CudaDevice& device,
+                      const std::array<std::int64_t, 4>& shift) {
+  BoxCopy copy{};
   std::int64_t elements = 1;
-  for (const std::int64_t extent : copy.to_extents) elements *= extent;
-  if (elements == 0) return;
-  with_element(copy.from_type, [&]<typename From>(From) {
-    with_element(copy.to_type, [&]<typename To>(To) {
-      const auto* const source = static_cast<const From*>(from);
-      auto* const target = static_cast<To*>(to);
-      const bool small = elements < std::numeric_limits<std::int32_t>::max() / 2;
-      if (small && copy.to_extents[3] % kPack<To> == 0) {
-        launch<From, To, kPack<To>, std::uint32_t>(stream, copy, source, target, multiprocessors);
-      } else if (small) {
-        launch<From, To, 1, std::uint32_t>(stream, copy, source, target, multiprocessors);
-      } else {
-        launch<From, To, 1, std::uint64_t>(stream, copy, source, target, multiprocessors);
-      }
+  const Strides strides = axis_strides(from.shape, from.layout);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const int axis = to.layout.order[i];
+    copy.to_extents[i] = to.shape[axis];
+    copy.from_extents[i] = from.shape[axis];
+    copy.from_strides[i] = strides[axis];
+    copy.shift[i] = shift[axis];
+    elements *= to.shape[axis];
+  }
+  return [=, from_type = from.dtype, to_type = to.dtype, &device](const void* src, void* dst) {
+    if (elements == 0) return;
+    with_element(from_type, [&]<typename From>(From) {
+      with_element(to_type, [&]<typename To>(To) {
+        const auto* const source = static_cast<const From*>(src);
+        auto* const target = static_cast<To*>(dst);
+        const bool small = elements < std::numeric_limits<std::int32_t>::max() / 2;
+        if (small && copy.to_extents[3] % kPack<To> == 0) {
+          launch<From, To, kPack<To>, std::uint32_t>(device, copy, source, target);
+        } else if (small) {
+          launch<From, To, 1, std::uint32_t>(device, copy, source, target);
+        } else {
+          launch<From, To, 1, std::uint64_t>(device, copy, source, target);
+        }
+      });
     });
-  });
-  check(cudaGetLastError(), "copying into a larger or smaller tensor");
+    check(cudaGetLastError(), "copying into a larger or smaller tensor");
+  };
 }
 
 }  // namespace trireme::cuda

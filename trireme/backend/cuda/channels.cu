@@ -1,7 +1,6 @@
 #include <limits>
 
 #include "trireme/backend/cuda/channels_kernels.hpp"
-#include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/elements.cuh"
 
 namespace trireme::cuda {
@@ -45,11 +44,11 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <typename Element, int Width, typename Index>
-void launch_epilogue_as(cudaStream_t stream, const ChannelLoops& loops, const Epilogue& epilogue, int multiprocessors) {
+void launch_epilogue_as(const CudaDevice& device, const ChannelLoops& loops, const Epilogue& epilogue) {
   const bool along_channels = loops.inner == 1;
   const std::int64_t packs = loops.elements() / Width;
-  const int blocks = blocks_for(packs, kThreads, kBlocksPerMultiprocessor * multiprocessors);
-  apply_epilogue<Element, Width, Index><<<blocks, kThreads, 0, stream>>>(
+  const int blocks = blocks_for(packs, kThreads, kBlocksPerMultiprocessor * device.multiprocessors());
+  apply_epilogue<Element, Width, Index><<<blocks, kThreads, 0, device.stream()>>>(
       static_cast<Index>(packs), static_cast<Index>(along_channels ? loops.channels / Width : loops.channels),
       static_cast<Index>(along_channels ? 0 : loops.inner / Width), static_cast<const Element*>(epilogue.src),
       epilogue.bias, static_cast<const Element*>(epilogue.addend), static_cast<Element*>(epilogue.dst), epilogue.relu);
@@ -140,31 +139,30 @@ __global__ void __launch_bounds__(kChannelsPerBlock* kRowsPerBlock)
 }
 
 template <typename Element, int Width>
-void launch_sum_rows(cudaStream_t stream, const ChannelLoops& loops, const Element* src, float* partials) {
+void launch_sum_rows(const CudaDevice& device, const ChannelLoops& loops, const Element* src, float* partials) {
   unsigned across = 1;  // threads over the channels: a power of two, so that all threads of a block have work
   while (across < 32 && across * Width < loops.channels) across *= 2;
   const std::int64_t per_block = across * Width;
   const dim3 grid(static_cast<unsigned>((loops.channels + per_block - 1) / per_block),
                   static_cast<unsigned>(chunks_of(loops)));
   sum_rows<Element, Width>
-      <<<grid, dim3(across, kThreads / across), 0, stream>>>(loops.outer, loops.channels, src, partials);
+      <<<grid, dim3(across, kThreads / across), 0, device.stream()>>>(loops.outer, loops.channels, src, partials);
 }
 
 }  // namespace
 
-void launch_epilogue(cudaStream_t stream, const ChannelLoops& loops, DataType type, const Epilogue& epilogue,
-                     int multiprocessors) {
+void launch_epilogue(const CudaDevice& device, const ChannelLoops& loops, DataType type, const Epilogue& epilogue) {
   if (loops.elements() == 0) return;
   with_element(type, [&]<typename Element>(Element) {
     constexpr int kWidth = kPack<Element>;
     const bool small = loops.elements() < std::numeric_limits<std::int32_t>::max() / 2;
     const bool whole = (loops.inner == 1 ? loops.channels : loops.inner) % kWidth == 0;
     if (small && whole) {
-      launch_epilogue_as<Element, kWidth, std::uint32_t>(stream, loops, epilogue, multiprocessors);
+      launch_epilogue_as<Element, kWidth, std::uint32_t>(device, loops, epilogue);
     } else if (whole) {
-      launch_epilogue_as<Element, kWidth, std::uint64_t>(stream, loops, epilogue, multiprocessors);
+      launch_epilogue_as<Element, kWidth, std::uint64_t>(device, loops, epilogue);
     } else {
-      launch_epilogue_as<Element, 1, std::uint64_t>(stream, loops, epilogue, multiprocessors);
+      launch_epilogue_as<Element, 1, std::uint64_t>(device, loops, epilogue);
     }
   });
   check(cudaGetLastError(), "adding a bias");
@@ -174,23 +172,24 @@ std::int64_t channel_sums_scratch_bytes(const ChannelLoops& loops) {
   return chunks_of(loops) * loops.channels * static_cast<std::int64_t>(sizeof(float));
 }
 
-void launch_channel_sums(cudaStream_t stream, const ChannelLoops& loops, DataType type, const void* src, float* sums,
-                         float* scratch) {
+void launch_channel_sums(const CudaDevice& device, const ChannelLoops& loops, DataType type, const void* src,
+                         float* sums, float* scratch) {
   if (loops.channels == 0) return;
   const std::int64_t chunks = chunks_of(loops);
   with_element(type, [&]<typename Element>(Element) {
     const auto* const values = static_cast<const Element*>(src);
     if (loops.inner > 1) {
       const dim3 grid(static_cast<unsigned>(loops.channels), static_cast<unsigned>(chunks));
-      sum_planes<<<grid, kThreads, 0, stream>>>(loops.outer, loops.channels, loops.inner, values, scratch);
+      sum_planes<<<grid, kThreads, 0, device.stream()>>>(loops.outer, loops.channels, loops.inner, values, scratch);
     } else if (loops.channels % kPack<Element> == 0) {
-      launch_sum_rows<Element, kPack<Element>>(stream, loops, values, scratch);
+      launch_sum_rows<Element, kPack<Element>>(device, loops, values, scratch);
     } else {
-      launch_sum_rows<Element, 1>(stream, loops, values, scratch);
+      launch_sum_rows<Element, 1>(device, loops, values, scratch);
     }
   });
   const auto blocks = static_cast<unsigned>((loops.channels + kChannelsPerBlock - 1) / kChannelsPerBlock);
-  add_partials<<<blocks, dim3(kChannelsPerBlock, kRowsPerBlock), 0, stream>>>(chunks, loops.channels, scratch, sums);
+  add_partials<<<blocks, dim3(kChannelsPerBlock, kRowsPerBlock), 0, device.stream()>>>(chunks, loops.channels, scratch,
+                                                                                       sums);
   check(cudaGetLastError(), "sums of channels");
 }
 

@@ -1,11 +1,7 @@
 // Loops over channels: bias, addend and ReLU after a product if the library does not fuse them; the gradient of a bias.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
-#include <cstdint>
-
-#include "trireme/plan/layout.hpp"
+#include "trireme/backend/cuda/device.hpp"
 
 namespace trireme::cuda {
 
@@ -32,12 +28,11 @@ struct Epilogue {
   void* dst = nullptr;
   bool relu = false;
 };
-void launch_epilogue(cudaStream_t stream, const ChannelLoops& loops, DataType type, const Epilogue& epilogue,
-                     int multiprocessors);
+void launch_epilogue(const CudaDevice& device, const ChannelLoops& loops, DataType type, const Epilogue& epilogue);
 
 // sums[channel] = sum over all other axes, in an order that depends only on the extents. scratch: for partial sums.
 std::int64_t channel_sums_scratch_bytes(const ChannelLoops& loops);
-void launch_channel_sums(cudaStream_t stream, const ChannelLoops& loops, DataType type, const void* src, float* sums,
-                         float* scratch);
+void launch_channel_sums(const CudaDevice& device, const ChannelLoops& loops, DataType type, const void* src,
+                         float* sums, float* scratch);
 
 }  // namespace trireme::cuda

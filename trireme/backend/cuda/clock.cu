@@ -1,5 +1,6 @@
-#include "trireme/backend/cuda/check.hpp"
-#include "trireme/backend/cuda/clock_kernels.hpp"
+// Measures a GPU's current clock, which depends on load and temperature.
+#include "trireme/backend/cuda/device.hpp"
+#include "trireme/backend/cuda/library.hpp"
 
 namespace trireme::cuda {
 namespace {
@@ -10,6 +11,7 @@ __device__ unsigned long long nanoseconds() {
   return time;
 }
 
+// Counts for a millisecond, then writes a multiprocessor's cycles per second.
 __global__ void count_clock(double* cycles_per_second) {
   constexpr unsigned long long kDuration = 1000000;
   const unsigned long long start = nanoseconds();
@@ -23,9 +25,14 @@ __global__ void count_clock(double* cycles_per_second) {
 
 }  // namespace
 
-void launch_count_clock(cudaStream_t stream, double* cycles_per_second) {
-  count_clock<<<1, 1, 0, stream>>>(cycles_per_second);
+double CudaDevice::clock_hertz() {
+  const DeviceMemory counted = allocate(sizeof(double), "counting the clock");
+  count_clock<<<1, 1, 0, stream()>>>(static_cast<double*>(counted.at(0)));
   check(cudaGetLastError(), "counting the clock");
+  double hertz = 0;
+  download(&hertz, counted.at(0), sizeof(hertz));
+  synchronize();
+  return hertz;
 }
 
 }  // namespace trireme::cuda

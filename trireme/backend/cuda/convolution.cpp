@@ -1,3 +1,5 @@
+#include <set>
+
 #include "trireme/backend/cuda/convolution_kernel.hpp"
 #include "trireme/backend/cuda/formats.hpp"
 #include "trireme/backend/cuda/kernels.hpp"
@@ -9,18 +11,73 @@ namespace {
 constexpr std::int64_t kMostWorkspaceBytes = 1LL << 30;
 constexpr std::size_t kMostEngines = 12;  // that are built and timed, per way
 
-// A choice with the formats of its inputs and outputs.
-KernelChoice formatted(const ConvolutionWork& work, const ConvolutionWay& way) {
-  const Format activation(work.layout, work.type);
-  KernelChoice choice;
-  choice.inputs = {activation, activation};
-  choice.outputs = {activation};
-  if (work.direction != ConvolutionDirection::backward_data) choice.inputs[0] = src_format(work, way);
-  if (work.after.bias) choice.inputs.emplace_back(Layout::plain(1));
-  if (work.after.add) choice.inputs.push_back(activation);
-  if (work.direction == ConvolutionDirection::backward_weights) choice.outputs = {work.diff_weights};
-  if (work.diff_bias) choice.outputs.emplace_back(Layout::plain(1));
-  return choice;
+std::int64_t id_of(ConvolutionTensor tensor) { return static_cast<std::int64_t>(tensor); }
+
+std::shared_ptr<const OperationGraph> make_graph(const ConvolutionProblem& problem, cudnnHandle_t handle) {
+  auto graph = std::make_shared<OperationGraph>();
+  const auto tensor = [&](ConvolutionTensor which, const Shape& shape, DataType type) {
+    return GraphTensor{.id = id_of(which), .shape = shape, .layout = problem.layout, .type = type};
+  };
+  const After& after = problem.after;
+  const GraphTensor dst = tensor(ConvolutionTensor::dst, problem.dst, problem.type);
+  int left = after.bias + after.add + after.relu;
+  std::int64_t next_virtual = id_of(ConvolutionTensor::first_virtual);
+  // An operation's result: dst if no other operation follows.
+  const auto result = [&] {
+    if (left-- == 0) return dst;
+    return GraphTensor{.id = next_virtual++, .shape = problem.dst, .layout = problem.layout, .is_virtual = true};
+  };
+
+  GraphTensor last = result();
+  graph->add_convolution(problem.direction, problem.window, tensor(ConvolutionTensor::src, problem.src, problem.type),
+                         tensor(ConvolutionTensor::weights, problem.weights, problem.weights_type), last);
+  // The addend first, as in the patterns for which cuDNN has prebuilt kernels.
+  if (after.add) {
+    const GraphTensor sum = result();
+    const GraphTensor addend = tensor(ConvolutionTensor::addend, problem.dst, problem.type);
+    graph->add_pointwise(CUDNN_POINTWISE_ADD, last, &addend, sum);
+    last = sum;
+  }
+  if (after.bias) {
+    const GraphTensor sum = result();
+    const GraphTensor bias = tensor(ConvolutionTensor::bias, {1, problem.dst[1], 1, 1}, DataType::f32);
+    graph->add_pointwise(CUDNN_POINTWISE_ADD, last, &bias, sum);
+    last = sum;
+  }
+  if (after.relu) graph->add_pointwise(CUDNN_POINTWISE_RELU_FWD, last, nullptr, result());
+  graph->finalize(handle);
+  return graph;
+}
+
+struct EngineRules {
+  bool tensor_cores = true;  // false: exact f32 products
+  bool exact = false;        // no engines that round more than the direct sum (Winograd, FFT)
+  bool more = false;         // ask all of cuDNN's heuristics
+};
+
+bool is_allowed(const EngineConfig& config, const EngineRules& rules) {
+  if (config.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) || config.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS))
+    return false;
+  if (!rules.tensor_cores && config.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) return false;
+  return !rules.exact || !(config.has(CUDNN_NUMERICAL_NOTE_WINOGRAD) || config.has(CUDNN_NUMERICAL_NOTE_FFT));
+}
+
+// Best first by cuDNN's heuristics, without duplicates. Only engines that give the same bits in every run.
+std::vector<EngineConfig> find_engines(const OperationGraph& graph, const EngineRules& rules) {
+  std::vector<cudnnBackendHeurMode_t> modes{CUDNN_HEUR_MODE_A};
+  if (rules.more) modes.push_back(CUDNN_HEUR_MODE_B);
+  modes.push_back(CUDNN_HEUR_MODE_FALLBACK);
+  std::vector<EngineConfig> engines;
+  std::set<std::string> seen;
+  for (const cudnnBackendHeurMode_t mode : modes) {
+    try {
+      for (EngineConfig& config : graph.heuristics(mode)) {
+        if (is_allowed(config, rules) && seen.insert(config.name()).second) engines.push_back(std::move(config));
+      }
+    } catch (const Error&) {  // these heuristics do not know such graphs; others may
+    }
+  }
+  return engines;
 }
 
 // Finds cuDNN's fastest engine for a convolution: a known one, else by timing those that cuDNN's heuristics name.
@@ -126,9 +183,8 @@ class Search {
       if (plan.workspace_bytes() > kMostWorkspaceBytes) {
         fail(ErrorKind::failed, "its workspace has {} bytes", plan.workspace_bytes());
       }
-      KernelChoice choice = formatted(work_, way);
+      KernelChoice choice = make_choice(work_, way, std::move(plan), device_);
       choice.implementation = "cudnn:" + name_of(way, engine);
-      set_kernel(choice, work_, way, std::move(plan), device_);
       return choice;
     } catch (const Error& error) {
       refusals_ += fmt::format("\n  {}: {}", name_of(way, engine), error.what());

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 
-#include "trireme/backend/cuda/box_copy_kernels.hpp"
 #include "trireme/backend/cuda/channels_kernels.hpp"
 #include "trireme/backend/cuda/formats.hpp"
 #include "trireme/backend/cuda/kernels.hpp"
@@ -82,7 +80,7 @@ Shape folded_src(const ConvolutionWork& work, const ConvolutionWay& way) {
 // cuDNN's weights in the work's terms: with zero taps around them, in a layout that folds them.
 struct FoldedWeights {
   TensorDesc desc;
-  std::array<std::int64_t, 4> shift;  // of the work's weights within them, by axis
+  std::array<std::int64_t, 4> shift = {};  // of the work's weights within them, by axis
 };
 
 FoldedWeights folded_weights(const ConvolutionWork& work, const ConvolutionWay& way) {
@@ -110,35 +108,6 @@ using Extents4 = std::array<std::int64_t, 4>;
 
 Extents4 reversed(const Extents4& shift) { return {-shift[0], -shift[1], -shift[2], -shift[3]}; }
 
-// shift: how far values move along each axis of the shape.
-BoxCopy box_copy(const TensorDesc& from, const TensorDesc& to, const Extents4& shift) {
-  BoxCopy copy{};
-  copy.to_type = to.dtype;
-  copy.from_type = from.dtype;
-  const Strides strides = axis_strides(from.shape, from.layout);
-  for (std::size_t i = 0; i < 4; ++i) {
-    const int axis = to.layout.order[i];
-    copy.to_extents[i] = to.shape[axis];
-    copy.from_extents[i] = from.shape[axis];
-    copy.from_strides[i] = strides[axis];
-    copy.shift[i] = shift[axis];
-  }
-  return copy;
-}
-
-// Lays out a kernel's scratch memory.
-class ScratchParts {
- public:
-  std::int64_t add(std::int64_t bytes) {
-    constexpr std::int64_t kAlignment = 256;
-    return std::exchange(bytes_, bytes_ + rounded_up(bytes, kAlignment));
-  }
-  std::int64_t bytes() const { return bytes_; }
-
- private:
-  std::int64_t bytes_ = 0;
-};
-
 class ConvolutionKernel final : public Kernel {
  public:
   ConvolutionKernel(const ConvolutionWork& work, const ConvolutionWay& way, ExecutionPlan plan, CudaDevice& device)
@@ -155,17 +124,14 @@ class ConvolutionKernel final : public Kernel {
     place_copy(src_copy_, {work.type, src, work.layout}, {problem.type, problem.src, problem.layout},
                {0, 0, way.pad_src ? work.window.pad_before[0] : 0, way.pad_src ? work.window.pad_before[1] : 0},
                work.direction == backward_data);
-    if (way.fold > 0) {
-      place_folded(weights_copy_, weights, folded_weights(work, way));
-    } else {
-      place_copy(weights_copy_, weights, {problem.weights_type, problem.weights, problem.layout}, {},
-                 work.direction == backward_weights);
-    }
-    workspace_at_ = parts_.add(plan_.workspace_bytes());
-    sums_at_ = parts_.add(work.diff_bias ? channel_sums_scratch_bytes(dst_loops_) : 0);
+    const FoldedWeights folded = way.fold > 0 ? folded_weights(work, way)
+                                              : FoldedWeights{{problem.weights_type, problem.weights, problem.layout}};
+    place_copy(weights_copy_, weights, folded.desc, folded.shift, work.direction == backward_weights);
+    workspace_at_ = take_scratch(plan_.workspace_bytes());
+    sums_at_ = take_scratch(work.diff_bias ? channel_sums_scratch_bytes(dst_loops_) : 0);
   }
 
-  std::int64_t scratch_bytes() const { return parts_.bytes(); }
+  std::int64_t scratch_bytes() const { return scratch_bytes_; }
 
   void bind(const KernelMemory& memory) override {
     memory_ = memory;
@@ -173,8 +139,8 @@ class ConvolutionKernel final : public Kernel {
     const auto bind = [&](ConvolutionTensor tensor, void* pointer) {
       tensors[static_cast<std::int64_t>(tensor)] = pointer;
     };
-    bind(ConvolutionTensor::src, src_copy_.needed ? scratch(src_copy_.at) : src());
-    bind(ConvolutionTensor::weights, weights_copy_.needed ? scratch(weights_copy_.at) : weights());
+    bind(ConvolutionTensor::src, src_copy_.run ? scratch(src_copy_.at) : src());
+    bind(ConvolutionTensor::weights, weights_copy_.run ? scratch(weights_copy_.at) : weights());
     bind(ConvolutionTensor::dst, dst());
     if (way_.fused && work_.after.bias) bind(ConvolutionTensor::bias, bias());
     if (way_.fused && work_.after.add) bind(ConvolutionTensor::addend, addend());
@@ -182,22 +148,23 @@ class ConvolutionKernel final : public Kernel {
   }
 
   void run(const RunContext&) override {
-    if (work_.direction != backward_data) copy(src_copy_, src(), scratch(src_copy_.at));
-    if (work_.direction != backward_weights) copy(weights_copy_, weights(), scratch(weights_copy_.at));
+    if (src_copy_.run && work_.direction != backward_data) src_copy_.run(src(), scratch(src_copy_.at));
+    if (weights_copy_.run && work_.direction != backward_weights)
+      weights_copy_.run(weights(), scratch(weights_copy_.at));
     plan_.execute(device_.cudnn(), *pack_);
-    if (work_.direction == backward_data) copy(src_copy_, scratch(src_copy_.at), src());
-    if (work_.direction == backward_weights) copy(weights_copy_, scratch(weights_copy_.at), weights());
+    if (src_copy_.run && work_.direction == backward_data) src_copy_.run(scratch(src_copy_.at), src());
+    if (weights_copy_.run && work_.direction == backward_weights)
+      weights_copy_.run(scratch(weights_copy_.at), weights());
     if (work_.after.any() && !way_.fused) {
-      launch_epilogue(device_.stream(), dst_loops_, work_.type,
+      launch_epilogue(device_, dst_loops_, work_.type,
                       {.src = dst(),
                        .bias = work_.after.bias ? static_cast<const float*>(bias()) : nullptr,
                        .addend = work_.after.add ? addend() : nullptr,
                        .dst = dst(),
-                       .relu = work_.after.relu},
-                      device_.multiprocessors());
+                       .relu = work_.after.relu});
     }
     if (work_.diff_bias) {
-      launch_channel_sums(device_.stream(), dst_loops_, work_.type, dst(), static_cast<float*>(memory_.outputs[1]),
+      launch_channel_sums(device_, dst_loops_, work_.type, dst(), static_cast<float*>(memory_.outputs[1]),
                           static_cast<float*>(scratch(sums_at_)));
     }
   }
@@ -205,39 +172,22 @@ class ConvolutionKernel final : public Kernel {
  private:
   // A tensor that cuDNN needs in another form: copied before cuDNN reads it, or after cuDNN has written it.
   struct Copy {
-    bool needed = false;
     std::int64_t at = 0;  // offset in the scratch
-    std::function<void(const void* from, void* to)> launch = {};
+    CopyFunction run;     // empty: not needed
   };
 
+  // Returns where in the scratch.
+  std::int64_t take_scratch(std::int64_t bytes) {
+    constexpr std::int64_t kAlignment = 256;
+    return std::exchange(scratch_bytes_, scratch_bytes_ + rounded_up(bytes, kAlignment));
+  }
+
   // shift: of the work's values in cuDNN's tensor.
-  void place_copy(Copy& copied, const TensorDesc& works, const TensorDesc& cudnns, const Extents4& shift,
-                  bool written) {
-    copied.needed = works != cudnns;
-    if (!copied.needed) return;
-    copied.at = parts_.add(cudnns.bytes());
-    const BoxCopy box = written ? box_copy(cudnns, works, reversed(shift)) : box_copy(works, cudnns, shift);
-    copied.launch = [box, &device = device_](const void* from, void* to) {
-      launch_box_copy(device.stream(), box, from, to, device.multiprocessors());
-    };
-  }
-
-  // The same for folded weights.
-  void place_folded(Copy& copied, const TensorDesc& works, const FoldedWeights& cudnns) {
-    copied.needed = true;
-    copied.at = parts_.add(cudnns.desc.bytes());
-    const bool written = work_.direction == backward_weights;
-    const Extents4 shift = written ? reversed(cudnns.shift) : cudnns.shift;
-    const TensorDesc& from = written ? cudnns.desc : works;
-    const TensorDesc& to = written ? works : cudnns.desc;
-    copied.launch = [reorder = any_reorder(from, to, shift), types = Conversion{from.dtype, to.dtype},
-                     &device = device_](const void* src, void* dst) {
-      launch_any_reorder(device.stream(), types, reorder, src, dst);
-    };
-  }
-
-  static void copy(const Copy& copied, const void* from, void* to) {
-    if (copied.needed) copied.launch(from, to);
+  void place_copy(Copy& copy, const TensorDesc& works, const TensorDesc& cudnns, const Extents4& shift, bool written) {
+    if (works == cudnns) return;
+    copy.at = take_scratch(cudnns.bytes());
+    const auto make_copy = cudnns.layout.blocks.empty() ? box_copy : any_reorder;
+    copy.run = written ? make_copy(cudnns, works, device_, reversed(shift)) : make_copy(works, cudnns, device_, shift);
   }
 
   // The forward operation's tensors, or their gradients, in this kernel's memory.
@@ -256,9 +206,8 @@ class ConvolutionKernel final : public Kernel {
   ExecutionPlan plan_;
   CudaDevice& device_;
   ChannelLoops dst_loops_;
-  ScratchParts parts_;
   Copy src_copy_, weights_copy_;
-  std::int64_t workspace_at_ = 0, sums_at_ = 0;
+  std::int64_t workspace_at_ = 0, sums_at_ = 0, scratch_bytes_ = 0;
   KernelMemory memory_;
   std::optional<BackendDescriptor> pack_;
 };
@@ -330,15 +279,20 @@ ConvolutionProblem problem_of(const ConvolutionWork& work, const ConvolutionWay&
   return problem;
 }
 
-Format src_format(const ConvolutionWork& work, const ConvolutionWay& way) {
-  return {way.fold > 0 ? image_layout(way.fold, work.type) : work.layout, work.type};
-}
-
-void set_kernel(KernelChoice& choice, const ConvolutionWork& work, const ConvolutionWay& way, ExecutionPlan plan,
-                CudaDevice& device) {
+KernelChoice make_choice(const ConvolutionWork& work, const ConvolutionWay& way, ExecutionPlan plan,
+                         CudaDevice& device) {
+  const Format activation(work.layout, work.type);
+  const Format src(way.fold > 0 ? image_layout(way.fold, work.type) : work.layout, work.type);  // or its gradient
+  KernelChoice choice;
+  choice.inputs = {work.direction == backward_data ? activation : src, activation};
+  choice.outputs = {work.direction == backward_weights ? work.diff_weights : activation};
+  if (work.after.bias) choice.inputs.emplace_back(Layout::plain(1));
+  if (work.after.add) choice.inputs.push_back(activation);
+  if (work.diff_bias) choice.outputs.emplace_back(Layout::plain(1));
   auto kernel = std::make_unique<ConvolutionKernel>(work, way, std::move(plan), device);
   choice.scratch_bytes = kernel->scratch_bytes();
   choice.kernel = std::move(kernel);
+  return choice;
 }
 
 }  // namespace trireme::cuda

@@ -1,5 +1,5 @@
-// A convolution by cuDNN, as it is or copied into a larger problem with (better) engines: the problem and its engines
-// (convolution_problem.cpp), the kernel (convolution_kernel.cpp). Made by convolution.cpp.
+// A convolution by cuDNN, as it is or copied into a larger problem with (better) engines: the problems, and the kernel.
+// Made by convolution.cpp, which finds the engines.
 #pragma once
 
 #include "trireme/backend/cuda/cudnn_graph.hpp"
@@ -29,17 +29,6 @@ struct ConvolutionProblem {
   After after = {};  // forward only
 };
 
-std::shared_ptr<const OperationGraph> make_graph(const ConvolutionProblem& problem, cudnnHandle_t handle);
-
-struct EngineRules {
-  bool tensor_cores = true;  // false: exact f32 products
-  bool exact = false;        // no engines that round more than the direct sum (Winograd, FFT)
-  bool more = false;         // ask all of cuDNN's heuristics
-};
-
-// Best first by cuDNN's heuristics, without duplicates. Only engines that give the same bits in every run.
-std::vector<EngineConfig> find_engines(const OperationGraph& graph, const EngineRules& rules);
-
 // A convolution as the plan wants it.
 struct ConvolutionWork {
   ConvolutionDirection direction = ConvolutionDirection::forward;
@@ -65,15 +54,13 @@ struct ConvolutionWay {
   bool wide = false;                      // folded, with zero taps that make the padding symmetric
 };
 
-// The format of src, or of its gradient.
-Format src_format(const ConvolutionWork& work, const ConvolutionWay& way);
-
 // The ways worth trying, the most promising first.
 std::vector<ConvolutionWay> ways_of(const ConvolutionWork& work, bool tensor_cores);
 
 ConvolutionProblem problem_of(const ConvolutionWork& work, const ConvolutionWay& way);
 
-void set_kernel(KernelChoice& choice, const ConvolutionWork& work, const ConvolutionWay& way, ExecutionPlan plan,
-                CudaDevice& device);
+// All but the name of the implementation.
+KernelChoice make_choice(const ConvolutionWork& work, const ConvolutionWay& way, ExecutionPlan plan,
+                         CudaDevice& device);
 
 }  // namespace trireme::cuda

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <type_traits>
 
-#include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/strided.hpp"
 
 namespace trireme::cuda {
@@ -228,14 +227,6 @@ void OperationGraph::add_convolution(ConvolutionDirection direction, const op::W
   operation.set(attributes.beta, 0.0f);
   operation.finalize("a convolution is refused");
   operations_.push_back(std::move(operation));
-}
-
-void OperationGraph::add_sum(const GraphTensor& a, const GraphTensor& b, const GraphTensor& dst) {
-  add_pointwise(CUDNN_POINTWISE_ADD, a, &b, dst);
-}
-
-void OperationGraph::add_relu(const GraphTensor& src, const GraphTensor& dst) {
-  add_pointwise(CUDNN_POINTWISE_RELU_FWD, src, nullptr, dst);
 }
 
 void OperationGraph::add_pointwise(cudnnPointwiseMode_t mode, const GraphTensor& x, const GraphTensor* b,

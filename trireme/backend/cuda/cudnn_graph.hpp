@@ -76,8 +76,8 @@ class OperationGraph {
   // src, weights and dst of the forward operation, or their gradients if the direction writes these.
   void add_convolution(ConvolutionDirection direction, const op::Window& window, const GraphTensor& src,
                        const GraphTensor& weights, const GraphTensor& dst);
-  void add_sum(const GraphTensor& a, const GraphTensor& b, const GraphTensor& dst);
-  void add_relu(const GraphTensor& src, const GraphTensor& dst);
+  // b: null for a function of x alone.
+  void add_pointwise(cudnnPointwiseMode_t mode, const GraphTensor& x, const GraphTensor* b, const GraphTensor& y);
   void finalize(cudnnHandle_t handle);
 
   std::vector<EngineConfig> heuristics(cudnnBackendHeurMode_t mode) const;
@@ -85,7 +85,6 @@ class OperationGraph {
 
  private:
   const BackendDescriptor& tensor(const GraphTensor& tensor);
-  void add_pointwise(cudnnPointwiseMode_t mode, const GraphTensor& x, const GraphTensor* b, const GraphTensor& y);
 
   std::map<std::int64_t, BackendDescriptor> tensors_;
   std::vector<BackendDescriptor> descriptions_;  // of convolutions and pointwise operations

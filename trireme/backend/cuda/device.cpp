@@ -5,14 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "trireme/backend/cuda/backend.hpp"
-#include "trireme/backend/cuda/check.hpp"
-#include "trireme/backend/cuda/clock_kernels.hpp"
+#include "trireme/backend/backends.hpp"
 #include "trireme/backend/cuda/library.hpp"
 #include "trireme/base/units.hpp"
-#ifdef TRIREME_WITH_NCCL
-#include "trireme/backend/cuda/nccl_group.hpp"
-#endif
 
 namespace trireme::cuda {
 namespace {
@@ -111,15 +106,6 @@ std::int64_t CudaDevice::free_bytes() const {
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "how much memory is free");
   return static_cast<std::int64_t>(free);
-}
-
-double CudaDevice::clock_hertz() {
-  const DeviceMemory counted = allocate(sizeof(double), "counting the clock");
-  launch_count_clock(stream(), static_cast<double*>(counted.at(0)));
-  double hertz = 0;
-  download(&hertz, counted.at(0), sizeof(hertz));
-  synchronize();
-  return hertz;
 }
 
 std::vector<std::pair<std::string, std::string>> CudaDevice::facts() {
@@ -250,16 +236,6 @@ void CudaDevice::wait_event(int event) {
 }
 
 void CudaDevice::wait_event_on_host(int event) { check(cudaEventSynchronize(events_[event]), "work on the GPU"); }
-
-#ifdef TRIREME_WITH_NCCL
-bool CudaDevice::has_groups() const { return has_nccl(); }
-std::string CudaDevice::name_group() { return name_nccl_group(); }
-std::unique_ptr<DeviceGroup> CudaDevice::join_group(const GroupPlan& plan) { return join_nccl_group(*this, plan); }
-#else
-bool CudaDevice::has_groups() const { return false; }
-std::string CudaDevice::name_group() { return {}; }
-std::unique_ptr<DeviceGroup> CudaDevice::join_group(const GroupPlan&) { return nullptr; }
-#endif
 
 void CudaDevice::record_time(int index) {
   while (times_.size() <= static_cast<std::size_t>(index)) {

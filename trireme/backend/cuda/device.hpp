@@ -10,10 +10,18 @@
 #include <memory>
 #include <vector>
 
-#include "trireme/backend/cuda/run_values.hpp"
 #include "trireme/plan/backend.hpp"
 
 namespace trireme::cuda {
+
+// Values that change from run to run, in GPU memory because a captured step keeps its arguments. See set_context().
+struct RunValues {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;  // updates of the variables done before this run
+  std::int64_t sample_offset = 0;
+};
+
+std::string nccl_version();  // of the build
 
 class CudaDevice final : public ComputeDevice {
  public:
@@ -41,10 +49,11 @@ class CudaDevice final : public ComputeDevice {
   int record_event() override;
   void wait_event(int event) override;
   void wait_event_on_host(int event) override;
-  // By NCCL, if the build and the machine have it.
+#ifdef TRIREME_WITH_NCCL  // nccl_group.cpp; a group can have each GPU only once
   bool has_groups() const override;
   std::string name_group() override;
   std::unique_ptr<DeviceGroup> join_group(const GroupPlan& plan) override;
+#endif
   Peak measure_peak(Precision precision) override;
   std::int64_t free_bytes() const override;
   std::int64_t allocated_bytes() const override { return *bytes_; }
@@ -66,7 +75,7 @@ class CudaDevice final : public ComputeDevice {
   std::string versions() const;  // GPU, driver, CUDA, cuDNN, cuBLAS: what timings depend on
 
  private:
-  double clock_hertz();
+  double clock_hertz();  // clock.cu
   void wait_for_stream(cudaStream_t stream);
 
   static constexpr int kComputeStreams = 4;

@@ -1,10 +1,30 @@
-#include "trireme/backend/cuda/check.hpp"
-#include "trireme/backend/cuda/elementwise_kernels.hpp"
-#include "trireme/backend/cuda/philox.cuh"
+#include "trireme/backend/cuda/formats.hpp"
+#include "trireme/backend/cuda/kernels.hpp"
 #include "trireme/backend/cuda/strided.cuh"
+#include "trireme/backend/function_kernel.hpp"
 
 namespace trireme::cuda {
 namespace {
+
+// The generator of trireme/base/random.hpp for the GPU; must give the same bits.
+__device__ uint4 philox(std::uint64_t key, std::uint64_t counter_high, std::uint64_t counter_low) {
+  std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+  uint4 c{static_cast<std::uint32_t>(counter_low), static_cast<std::uint32_t>(counter_low >> 32),
+          static_cast<std::uint32_t>(counter_high), static_cast<std::uint32_t>(counter_high >> 32)};
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c.x;
+    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * c.z;
+    c = {static_cast<std::uint32_t>(p1 >> 32) ^ c.y ^ k0, static_cast<std::uint32_t>(p1),
+         static_cast<std::uint32_t>(p0 >> 32) ^ c.w ^ k1, static_cast<std::uint32_t>(p0)};
+    k0 += 0x9E3779B9;
+    k1 += 0xBB67AE85;
+  }
+  return c;
+}
+
+// [0, 1) with 24 bits.
+__device__ float to_unit(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1.0p-24f; }
 
 // DropoutMask of trireme/backend/dropout_mask.hpp, with the run's values from GPU memory. A block of random bits serves
 // four neighbors of a sample in row-major order.
@@ -66,23 +86,33 @@ __global__ void dropout_elements(Mask mask, std::int64_t elements, std::int64_t 
 
 }  // namespace
 
-void launch_dropout(cudaStream_t stream, const DropoutMap& map, const RunValues* values, const void* src, void* dst) {
-  const std::int64_t per_sample = map.channels * map.pixels;
-  const std::int64_t elements = map.samples * per_sample;
-  const float rate = map.operation.rate;
-  const Mask mask{rate, 1.0f / (1.0f - rate), map.operation.key, (per_sample + 3) / 4};
-  with_element(map.type, [&]<typename Element>(Element) {
-    const auto* from = static_cast<const Element*>(src);
-    auto* to = static_cast<Element*>(dst);
-    if (map.pixels == 1 && per_sample % 4 == 0) {
-      const std::int64_t blocks = elements / 4;
-      dropout_whole_blocks<<<blocks_of_threads(blocks), kThreads, 0, stream>>>(mask, blocks, values, from, to);
-    } else {
-      dropout_elements<<<blocks_of_threads(elements), kThreads, 0, stream>>>(mask, elements, map.channels, map.pixels,
-                                                                             values, from, to);
-    }
-  });
-  check(cudaGetLastError(), "dropout");
+KernelChoice make(const op::Dropout& operation, const KernelRequest& request, CudaDevice& device) {
+  const Format format = as_it_comes(request.inputs[0]);
+  const Shape& shape = request.inputs[0].shape;
+  const std::int64_t elements = shape.elements(), per_sample = elements / shape[0];
+  // Samples in memory order: row-major if pixels is 1, else pixels x channels.
+  const bool row_major = format.layout.is_plain() || shape[1] == per_sample || shape[1] == 1;
+  const std::int64_t channels = row_major ? per_sample : shape[1], pixels = per_sample / channels;
+  const float rate = operation.rate;
+  const Mask mask{rate, 1.0f / (1.0f - rate), operation.key, (per_sample + 3) / 4};
+  const auto launch = [=, type = format.dtype, &device](const Operands& operands, const RunContext&) {
+    with_element(type, [&]<typename Element>(Element) {
+      const auto* const from = operands.input<Element>(0);
+      auto* const to = operands.output<Element>();
+      if (pixels == 1 && per_sample % 4 == 0) {
+        dropout_whole_blocks<<<blocks_of_threads(elements / 4), kThreads, 0, device.stream()>>>(
+            mask, elements / 4, device.run_values(), from, to);
+      } else {
+        dropout_elements<<<blocks_of_threads(elements), kThreads, 0, device.stream()>>>(
+            mask, elements, channels, pixels, device.run_values(), from, to);
+      }
+    });
+    check(cudaGetLastError(), "dropout");
+  };
+  KernelChoice choice = function_kernel(request, "own", launch);
+  choice.inputs = choice.outputs = {format};
+  choice.in_place = {{0, 0}};
+  return choice;
 }
 
 }  // namespace trireme::cuda

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <type_traits>
 
-#include "trireme/backend/cuda/check.hpp"
+#include "trireme/backend/cuda/library.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/shape.hpp"
 
 namespace trireme::cuda {
 
@@ -114,7 +116,7 @@ void with_element(DataType type, Function function) {
   } else if (type == DataType::f32) {
     function(float{});
   } else {
-    no_kernel_for(type);
+    fail(ErrorKind::failed, "the cuda backend has no kernel for elements of {}", to_string(type));
   }
 }
 

@@ -1,12 +1,29 @@
+// Elementwise operations but dropout.
 #include <type_traits>
 #include <utility>
 
-#include "trireme/backend/cuda/check.hpp"
-#include "trireme/backend/cuda/elementwise_kernels.hpp"
+#include "trireme/backend/cuda/formats.hpp"
+#include "trireme/backend/cuda/kernels.hpp"
 #include "trireme/backend/cuda/strided.cuh"
+#include "trireme/backend/function_kernel.hpp"
 
 namespace trireme::cuda {
 namespace {
+
+// dst is dense in the order of the walk, over packs of width 1 or full_pack(dst_type); a and b are read at its offsets.
+struct BinaryMap {
+  op::Binary operation;
+  int width;
+  Walk<2> walk;
+  DataType a_type, b_type, dst_type;
+};
+
+struct BroadcastMap {
+  float scale;
+  int width;
+  Walk<1> walk;
+  DataType src_type, dst_type;
+};
 
 __device__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 // Density of the normal distribution.
@@ -195,48 +212,118 @@ __global__ void broadcast_kernel(const __grid_constant__ BroadcastMap map, const
   store_values<Element, kWidth>(dst + static_cast<std::int64_t>(position) * kWidth, values);
 }
 
+// The wished layout in f32 (gradients of variables); else channels last if an operand of the result's shape is, in the
+// operands' narrow type if one has it.
+Format binary_format(const KernelRequest& request) {
+  const Shape& shape = request.node.outputs[0].shape;
+  if (const Layout* wish = simple_wish(request)) return *wish;
+  Format format(Layout::plain(shape.rank()));
+  for (const TensorDesc& input : request.inputs) {
+    if (input.shape.elements() > 1 && is_half(input.dtype)) format.dtype = input.dtype;
+    if (input.shape == shape && is_simple(input.layout) && !input.layout.is_plain()) format.layout = input.layout;
+  }
+  return format;
+}
+
+Format broadcast_format(const op::Broadcast& operation, const KernelRequest& request) {
+  const TensorDesc& src = request.inputs[0];
+  if (const Layout* wish = simple_wish(request)) return *wish;
+  if (src.shape == operation.shape) return as_it_comes(src);
+  const int rank = operation.shape.rank();
+  return rank == 4 ? activation_format(request, rank) : Format(Layout::plain(rank));
+}
+
 }  // namespace
 
-void launch_unary(cudaStream_t stream, const op::Unary& operation, const FlatTensor& tensor, const void* src,
-                  void* dst) {
-  with_element(tensor.type, [&]<typename Element>(Element) {
-    with_kind(operation.kind, std::make_index_sequence<kUnaryKinds>{}, [&](auto kind) {
-      unary_kernel<Element, kind()><<<flat_blocks<Element>(tensor.elements), kThreads, 0, stream>>>(
-          tensor.elements, operation.alpha, operation.beta, static_cast<const Element*>(src),
-          static_cast<Element*>(dst));
+KernelChoice make(const op::Unary& operation, const KernelRequest& request, CudaDevice& device) {
+  const Format format = as_it_comes(request.inputs[0]);
+  const auto launch = [operation, type = format.dtype, elements = request.inputs[0].shape.elements(), &device](
+                          const Operands& operands, const RunContext&) {
+    with_element(type, [&]<typename Element>(Element) {
+      with_kind(operation.kind, std::make_index_sequence<kUnaryKinds>{}, [&](auto kind) {
+        unary_kernel<Element, kind()><<<flat_blocks<Element>(elements), kThreads, 0, device.stream()>>>(
+            elements, operation.alpha, operation.beta, operands.input<Element>(0), operands.output<Element>());
+      });
     });
-  });
-  check(cudaGetLastError(), "a function of one tensor");
+    check(cudaGetLastError(), "a function of one tensor");
+  };
+  KernelChoice choice = function_kernel(request, "own", launch);
+  choice.inputs = choice.outputs = {format};
+  choice.in_place = {{0, 0}};
+  return choice;
 }
 
-void launch_unary_backward(cudaStream_t stream, const op::UnaryBackward& operation, const FlatTensor& tensor,
-                           const void* diff_dst, const void* data, void* diff_src) {
-  with_element(tensor.type, [&]<typename Element>(Element) {
-    with_kind(operation.kind, std::make_index_sequence<kUnaryKinds>{}, [&](auto kind) {
-      unary_backward_kernel<Element, kind()><<<flat_blocks<Element>(tensor.elements), kThreads, 0, stream>>>(
-          tensor.elements, operation.alpha, operation.beta, static_cast<const Element*>(diff_dst),
-          static_cast<const Element*>(data), static_cast<Element*>(diff_src));
+KernelChoice make(const op::UnaryBackward& operation, const KernelRequest& request, CudaDevice& device) {
+  // The forward pass's tensor keeps its format; the gradient is brought to it.
+  const Format format = as_it_comes(request.inputs[1]);
+  const auto launch = [operation, type = format.dtype, elements = request.inputs[1].shape.elements(), &device](
+                          const Operands& operands, const RunContext&) {
+    with_element(type, [&]<typename Element>(Element) {
+      with_kind(operation.kind, std::make_index_sequence<kUnaryKinds>{}, [&](auto kind) {
+        unary_backward_kernel<Element, kind()><<<flat_blocks<Element>(elements), kThreads, 0, device.stream()>>>(
+            elements, operation.alpha, operation.beta, operands.input<Element>(0), operands.input<Element>(1),
+            operands.output<Element>());
+      });
     });
-  });
-  check(cudaGetLastError(), "the derivative of a function of one tensor");
+    check(cudaGetLastError(), "the derivative of a function of one tensor");
+  };
+  KernelChoice choice = function_kernel(request, "own", launch);
+  choice.inputs = {format, format};
+  choice.outputs = {format};
+  choice.in_place = {{0, 0}, {1, 0}};
+  return choice;
 }
 
-void launch_binary(cudaStream_t stream, const BinaryMap& map, const void* a, const void* b, void* dst) {
-  with_packs(map.dst_type, map.width, [&]<typename Element, typename Width>(Element, Width) {
-    with_kind(map.operation.kind, std::make_index_sequence<kBinaryKinds>{}, [&](auto kind) {
-      binary_kernel<Element, Width::value, kind()>
-          <<<blocks_of_threads(map.walk.positions), kThreads, 0, stream>>>(map, a, b, static_cast<Element*>(dst));
+KernelChoice make(const op::Binary& operation, const KernelRequest& request, CudaDevice& device) {
+  const Shape& shape = request.node.outputs[0].shape;
+  const Format dst = binary_format(request);
+  std::vector<Format> formats;
+  std::vector<Strides> strides;
+  for (const TensorDesc& input : request.inputs) {
+    Format format = as_it_comes(input);
+    if (input.shape == shape) format.layout = dst.layout;
+    strides.push_back(broadcast_strides({format.dtype, input.shape, format.layout}, shape));
+    formats.push_back(std::move(format));
+  }
+  const Box box(shape, dst.layout, strides);
+  const int width = box.pack_width(dst.dtype);
+  const BinaryMap map{operation, width, box.walk<2>(width), formats[0].dtype, formats[1].dtype, dst.dtype};
+  KernelChoice choice = function_kernel(request, "own", [map, &device](const Operands& operands, const RunContext&) {
+    with_packs(map.dst_type, map.width, [&]<typename Element, typename Width>(Element, Width) {
+      with_kind(map.operation.kind, std::make_index_sequence<kBinaryKinds>{}, [&](auto kind) {
+        binary_kernel<Element, Width::value, kind()>
+            <<<blocks_of_threads(map.walk.positions), kThreads, 0, device.stream()>>>(
+                map, operands.input<void>(0), operands.input<void>(1), operands.output<Element>());
+      });
     });
+    check(cudaGetLastError(), "arithmetic on two tensors");
   });
-  check(cudaGetLastError(), "arithmetic on two tensors");
+  choice.inputs = formats;
+  choice.outputs = {dst};
+  for (std::size_t i = 0; i < formats.size(); ++i) {
+    if (request.inputs[i].shape == shape && formats[i] == dst) choice.in_place.emplace_back(static_cast<int>(i), 0);
+  }
+  return choice;
 }
 
-void launch_broadcast(cudaStream_t stream, const BroadcastMap& map, const void* src, void* dst) {
-  with_packs(map.dst_type, map.width, [&]<typename Element, typename Width>(Element, Width) {
-    broadcast_kernel<Element, Width::value>
-        <<<blocks_of_threads(map.walk.positions), kThreads, 0, stream>>>(map, src, static_cast<Element*>(dst));
+KernelChoice make(const op::Broadcast& operation, const KernelRequest& request, CudaDevice& device) {
+  const TensorDesc& input = request.inputs[0];
+  const Format src = as_it_comes(input), dst = broadcast_format(operation, request);
+  const Box box(operation.shape, dst.layout,
+                {broadcast_strides({src.dtype, input.shape, src.layout}, operation.shape)});
+  const int width = box.pack_width(dst.dtype);
+  const BroadcastMap map{operation.scale, width, box.walk<1>(width), src.dtype, dst.dtype};
+  KernelChoice choice = function_kernel(request, "own", [map, &device](const Operands& operands, const RunContext&) {
+    with_packs(map.dst_type, map.width, [&]<typename Element, typename Width>(Element, Width) {
+      broadcast_kernel<Element, Width::value><<<blocks_of_threads(map.walk.positions), kThreads, 0, device.stream()>>>(
+          map, operands.input<void>(0), operands.output<Element>());
+    });
+    check(cudaGetLastError(), "a broadcast");
   });
-  check(cudaGetLastError(), "a broadcast");
+  choice.inputs = {src};
+  choice.outputs = {dst};
+  if (input.shape == operation.shape && src == dst) choice.in_place = {{0, 0}};
+  return choice;
 }
 
 }  // namespace trireme::cuda

@@ -1,8 +1,10 @@
 // The CUDA backend's factories: one overload per operation. Those with several kernels to choose from get the tuner.
 #pragma once
 
+#include <array>
+#include <functional>
+
 #include "trireme/backend/cuda/device.hpp"
-#include "trireme/backend/cuda/reorder_kernels.hpp"
 #include "trireme/backend/tuner.hpp"
 
 namespace trireme::cuda {
@@ -17,7 +19,7 @@ KernelChoice make(const op::ConvolutionBackwardData& operation, const KernelRequ
 KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelRequest& request, CudaDevice& device,
                   const Tuner& tuner);
 
-// pooling.cpp
+// pooling.cu
 KernelChoice make(const op::Pool& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::PoolBackward& operation, const KernelRequest& request, CudaDevice& device);
 
@@ -32,51 +34,57 @@ KernelChoice make(const op::MatMul& operation, const KernelRequest& request, Cud
 KernelChoice make(const op::Bias& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::BiasBackward& operation, const KernelRequest& request, CudaDevice& device);
 
-// normalization.cpp
+// batch_norm_forward.cu, batch_norm_backward.cu
 KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::BatchNormBackward& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::BatchNormInference& operation, const KernelRequest& request, CudaDevice& device);
 
-// normalization_lrn.cpp
+// lrn.cu
 KernelChoice make(const op::Lrn& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::LrnBackward& operation, const KernelRequest& request, CudaDevice& device);
 
-// elementwise.cpp
+// elementwise.cu
 KernelChoice make(const op::Unary& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::UnaryBackward& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::Binary& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::Dropout& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::Broadcast& operation, const KernelRequest& request, CudaDevice& device);
 
-// structure.cpp
+// structure.cu
 KernelChoice make(const op::Concat& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::Split& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::Pad& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::Slice& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::Reshape& operation, const KernelRequest& request, CudaDevice& device);
 
-// reduction.cpp
+// reduction.cu
 KernelChoice make(const op::Reduce& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::L2Loss& operation, const KernelRequest& request, CudaDevice& device);
 
-// loss.cpp
+// loss.cu
 KernelChoice make(const op::Softmax& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::SoftmaxBackward& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::SoftmaxCrossEntropy& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::SoftmaxCrossEntropyBackward& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::TopKAccuracy& operation, const KernelRequest& request, CudaDevice& device);
 
-// update.cpp
+// update.cu
 KernelChoice make(const op::ApplyGradients& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::MovingAverage& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::Assign& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::UnscaledRates& operation, const KernelRequest& request, CudaDevice& device);
 KernelChoice make(const op::UpdateLossScale& operation, const KernelRequest& request, CudaDevice& device);
 
-// reorder.cpp
+// reorder.cu
 KernelChoice make_reorder(const TensorDesc& from, const Format& to, CudaDevice& device);
-// Arguments of launch_any_reorder: to[i] = from[i - shift] if that is inside from, else 0. Error(bad_input) if there
-// are too many axes or blocks.
-AnyReorder any_reorder(const TensorDesc& from, const TensorDesc& to, std::array<std::int64_t, 4> shift = {});
+
+// Copies between any two formats: to[i] = from[i - shift] if that is inside from, else 0. Error(bad_input) if there are
+// too many axes or blocks.
+using CopyFunction = std::function<void(const void* from, void* to)>;
+CopyFunction any_reorder(const TensorDesc& from, const TensorDesc& to, CudaDevice& device,
+                         const std::array<std::int64_t, 4>& shift = {});
+// box_copy.cu: the same, faster, for tensors of rank 4 in layouts without blocks.
+CopyFunction box_copy(const TensorDesc& from, const TensorDesc& to, CudaDevice& device,
+                      const std::array<std::int64_t, 4>& shift);
 
 }  // namespace trireme::cuda

@@ -50,4 +50,19 @@ const Library& cudnn_library() {
   return library;
 }
 
+void check(cudaError_t code, const char* what) {
+  if (code == cudaSuccess) return;
+  fail(ErrorKind::failed, "CUDA: {}: {} ({})", what, cudaGetErrorString(code), cudaGetErrorName(code));
+}
+
+void check(cudnnStatus_t status, const char* what) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  fail(ErrorKind::failed, "cuDNN: {}: {}", what, cudnnGetErrorString(status));
+}
+
+void check(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  fail(ErrorKind::failed, "cuBLAS: {}: {}", what, cublasLtGetStatusString(status));
+}
+
 }  // namespace trireme::cuda

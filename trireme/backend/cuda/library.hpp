@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cublasLt.h>
+#include <cuda_runtime_api.h>
 #include <cudnn.h>
 
 #include <string>
@@ -72,5 +73,10 @@ TRIREME_LIBRARY_FUNCTION(cudnn_library, cudnnDestroy);
 TRIREME_LIBRARY_FUNCTION(cudnn_library, cudnnGetErrorString);
 TRIREME_LIBRARY_FUNCTION(cudnn_library, cudnnGetVersion);
 TRIREME_LIBRARY_FUNCTION(cudnn_library, cudnnSetStream);
+
+// Error(failed), with the library's explanation, if a call did not succeed.
+void check(cudaError_t code, const char* what);
+void check(cudnnStatus_t status, const char* what);
+void check(cublasStatus_t status, const char* what);
 
 }  // namespace trireme::cuda

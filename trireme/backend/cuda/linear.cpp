@@ -13,6 +13,8 @@ constexpr int kMostAlgorithms = 8;
 // A matrix product with its prologue and epilogue, and which inputs are its factors.
 struct ProductWork {
   MatrixProductProblem problem;
+  std::vector<Format> inputs;  // the factors'
+  Format output;
   std::size_t a = 0, b = 1;
   bool bias = false, relu = false;  // after the product; problem.bias and problem.relu: by cuBLAS
   bool diff_bias = false;           // output 1: sums over the columns of a, which is transposed
@@ -51,15 +53,14 @@ class ProductKernel final : public Kernel {
     const MatrixProductProblem& problem = work_.problem;
     if (work_.bias != problem.bias || work_.relu != problem.relu) {
       const ChannelLoops dst{.outer = problem.rows, .channels = problem.columns, .inner = 1};
-      launch_epilogue(device_.stream(), dst, problem.dst_type,
+      launch_epilogue(device_, dst, problem.dst_type,
                       {.src = memory_.outputs[0],
                        .bias = work_.bias ? operands.input(2) : nullptr,
                        .dst = memory_.outputs[0],
-                       .relu = work_.relu},
-                      device_.multiprocessors());
+                       .relu = work_.relu});
     }
     if (work_.diff_bias) {
-      launch_channel_sums(device_.stream(), a_loops(work_), problem.type, memory_.inputs[work_.a], operands.output(1),
+      launch_channel_sums(device_, a_loops(work_), problem.type, memory_.inputs[work_.a], operands.output(1),
                           operands.scratch<float>(sums_at(algorithm_)));
     }
   }
@@ -76,10 +77,8 @@ class ProductKernel final : public Kernel {
   KernelMemory memory_;
 };
 
-// The fastest algorithm that cuBLAS suggests. formats(work): the choice's inputs and outputs.
-template <typename Formats>
-KernelChoice fastest_product(ProductWork work, const Formats& formats, const KernelRequest& request, CudaDevice& device,
-                             const Tuner& tuner) {
+// The fastest algorithm that cuBLAS suggests.
+KernelChoice fastest_product(ProductWork work, const KernelRequest& request, CudaDevice& device, const Tuner& tuner) {
   const int most = tuner.options().autotune == Autotune::off ? 1 : kMostAlgorithms;
   work.problem.bias = work.bias;
   work.problem.relu = work.relu;
@@ -95,7 +94,12 @@ KernelChoice fastest_product(ProductWork work, const Formats& formats, const Ker
   }
   std::vector<Tuner::Alternative> alternatives;
   for (const MatrixProduct::Algorithm& algorithm : algorithms) {
-    KernelChoice choice = formats(work);
+    KernelChoice choice;
+    choice.inputs = work.inputs;
+    // cuBLAS takes a bias of dst's type.
+    if (work.bias) choice.inputs.emplace_back(Layout::plain(1), work.problem.bias ? work.problem.type : DataType::f32);
+    choice.outputs = {work.output};
+    if (work.diff_bias) choice.outputs.emplace_back(Layout::plain(1));
     choice.implementation = work.bias == work.problem.bias && work.relu == work.problem.relu ? "cublas" : "cublas+own";
     choice.scratch_bytes = ProductKernel::scratch_bytes(work, algorithm);
     choice.kernel = std::make_unique<ProductKernel>(work, algorithm, device);
@@ -124,17 +128,11 @@ KernelChoice make(const op::FullyConnected& operation, const KernelRequest& requ
                                      .type = type,
                                      .dst_type = type,
                                      .precision = request.precision},
+                         .inputs = {{layout, type}, {layout, type}},
+                         .output = {Layout::plain(2), type},
                          .bias = operation.bias,
                          .relu = operation.activation == op::Activation::relu};
-  const auto formats = [&](const ProductWork& of) {
-    KernelChoice choice;
-    choice.inputs = {{layout, type}, {layout, type}};
-    // cuBLAS takes a bias of dst's type.
-    if (of.bias) choice.inputs.emplace_back(Layout::plain(1), of.problem.bias ? type : DataType::f32);
-    choice.outputs = {{Layout::plain(2), type}};
-    return choice;
-  };
-  return fastest_product(work, formats, request, device, tuner);
+  return fastest_product(work, request, device, tuner);
 }
 
 KernelChoice make(const op::FullyConnectedBackwardData&, const KernelRequest& request, CudaDevice& device,
@@ -148,14 +146,10 @@ KernelChoice make(const op::FullyConnectedBackwardData&, const KernelRequest& re
                                      .inner = diff_dst[1],
                                      .type = type,
                                      .dst_type = type,
-                                     .precision = request.precision}};
-  const auto formats = [&](const ProductWork&) {
-    KernelChoice choice;
-    choice.inputs = {{Layout::plain(2), type}, {layout, type}};
-    choice.outputs = {{layout, type}};
-    return choice;
-  };
-  return fastest_product(work, formats, request, device, tuner);
+                                     .precision = request.precision},
+                         .inputs = {{Layout::plain(2), type}, {layout, type}},
+                         .output = {layout, type}};
+  return fastest_product(work, request, device, tuner);
 }
 
 KernelChoice make(const op::FullyConnectedBackwardWeights& operation, const KernelRequest& request, CudaDevice& device,
@@ -170,17 +164,12 @@ KernelChoice make(const op::FullyConnectedBackwardWeights& operation, const Kern
                                      .transpose_a = true,
                                      .type = type,
                                      .precision = request.precision},
+                         .inputs = {{layout, type}, {Layout::plain(2), type}},
+                         .output = layout,
                          .a = 1,
                          .b = 0,
                          .diff_bias = operation.bias};
-  const auto formats = [&](const ProductWork& of) {
-    KernelChoice choice;
-    choice.inputs = {{layout, type}, {Layout::plain(2), type}};
-    choice.outputs = {layout};
-    if (of.diff_bias) choice.outputs.emplace_back(Layout::plain(1));
-    return choice;
-  };
-  return fastest_product(work, formats, request, device, tuner);
+  return fastest_product(work, request, device, tuner);
 }
 
 KernelChoice make(const op::MatMul& operation, const KernelRequest& request, CudaDevice& device, const Tuner& tuner) {
@@ -193,14 +182,10 @@ KernelChoice make(const op::MatMul& operation, const KernelRequest& request, Cud
                                      .transpose_b = operation.transpose_b,
                                      .type = type,
                                      .dst_type = type,
-                                     .precision = request.precision}};
-  const auto formats = [&](const ProductWork&) {
-    KernelChoice choice;
-    choice.inputs = {{Layout::plain(2), type}, {Layout::plain(2), type}};
-    choice.outputs = {{Layout::plain(2), type}};
-    return choice;
-  };
-  return fastest_product(work, formats, request, device, tuner);
+                                     .precision = request.precision},
+                         .inputs = {{Layout::plain(2), type}, {Layout::plain(2), type}},
+                         .output = {Layout::plain(2), type}};
+  return fastest_product(work, request, device, tuner);
 }
 
 KernelChoice make(const op::Bias& operation, const KernelRequest& request, CudaDevice& device) {
@@ -210,9 +195,8 @@ KernelChoice make(const op::Bias& operation, const KernelRequest& request, CudaD
   KernelChoice choice = function_kernel(
       request, "own", [loops, relu, type = format.dtype, &device](const Operands& operands, const RunContext&) {
         launch_epilogue(
-            device.stream(), loops, type,
-            {.src = operands.input<void>(0), .bias = operands.input(1), .dst = operands.output<void>(), .relu = relu},
-            device.multiprocessors());
+            device, loops, type,
+            {.src = operands.input<void>(0), .bias = operands.input(1), .dst = operands.output<void>(), .relu = relu});
       });
   choice.inputs[0] = choice.outputs[0] = format;
   choice.in_place = {{0, 0}};
@@ -224,8 +208,7 @@ KernelChoice make(const op::BiasBackward&, const KernelRequest& request, CudaDev
   const ChannelLoops loops = channel_loops(request.inputs[0].shape, format.layout);
   KernelChoice choice = function_kernel(
       request, "own", [loops, type = format.dtype, &device](const Operands& operands, const RunContext&) {
-        launch_channel_sums(device.stream(), loops, type, operands.input<void>(0), operands.output(),
-                            operands.scratch<float>());
+        launch_channel_sums(device, loops, type, operands.input<void>(0), operands.output(), operands.scratch<float>());
       });
   choice.inputs[0] = format;
   choice.scratch_bytes = channel_sums_scratch_bytes(loops);

@@ -1,7 +1,8 @@
-// One block of threads per row; sums have a fixed order.
-#include "trireme/backend/cuda/check.hpp"
+// Softmax, its losses and accuracies. One block of threads per row; sums have a fixed order.
 #include "trireme/backend/cuda/elements.cuh"
-#include "trireme/backend/cuda/loss_kernels.hpp"
+#include "trireme/backend/cuda/formats.hpp"
+#include "trireme/backend/cuda/kernels.hpp"
+#include "trireme/backend/function_kernel.hpp"
 
 namespace trireme::cuda {
 namespace {
@@ -152,53 +153,113 @@ __global__ void __launch_bounds__(kMostThreads)
   if (threadIdx.x == 0) *share = static_cast<float>(sum) / static_cast<float>(rows);
 }
 
-unsigned blocks_of(LossRows rows) { return static_cast<unsigned>(rows.count); }
+// A tensor as rows of the last axis.
+struct LossRows {
+  std::int64_t width;
+  unsigned count;
+  explicit LossRows(const Shape& shape)
+      : width(shape[shape.rank() - 1]), count(static_cast<unsigned>(shape.elements() / width)) {}
+};
+
+// Contiguous rows, in the input's type.
+Format rows_as_they_come(const TensorDesc& input) { return {Layout::plain(input.shape.rank()), input.dtype}; }
+
+// Gradients go back in the type of the layers' activations.
+Format gradient_format(const KernelRequest& request) {
+  return {Layout::plain(request.node.outputs[0].shape.rank()), activation_type(request.precision)};
+}
 
 }  // namespace
 
-void launch_softmax(cudaStream_t stream, LossRows rows, DataType src_type, const void* src, float* dst) {
-  with_element(src_type, [&]<typename Element>(Element) {
-    softmax<<<blocks_of(rows), threads_for(rows.width), 0, stream>>>(rows.width, static_cast<const Element*>(src), dst);
-  });
-  check(cudaGetLastError(), "softmax cannot be started");
+KernelChoice make(const op::Softmax&, const KernelRequest& request, CudaDevice& device) {
+  const Format format = rows_as_they_come(request.inputs[0]);
+  KernelChoice choice = function_kernel(request, kImplementation,
+                                        [rows = LossRows(request.inputs[0].shape), type = format.dtype, &device](
+                                            const Operands& operands, const RunContext&) {
+                                          with_element(type, [&]<typename Element>(Element) {
+                                            softmax<<<rows.count, threads_for(rows.width), 0, device.stream()>>>(
+                                                rows.width, operands.input<Element>(0), operands.output());
+                                          });
+                                          check(cudaGetLastError(), "softmax cannot be started");
+                                        });
+  choice.inputs = {format};
+  if (format.dtype == DataType::f32) choice.in_place = {{0, 0}};
+  return choice;
 }
 
-void launch_softmax_backward(cudaStream_t stream, LossRows rows, const SoftmaxBackwardMemory& memory) {
-  with_element(memory.diff_dst_type, [&]<typename From>(From) {
-    with_element(memory.diff_src_type, [&]<typename To>(To) {
-      softmax_backward<<<blocks_of(rows), threads_for(rows.width), 0, stream>>>(
-          rows.width, static_cast<const From*>(memory.diff_dst), memory.dst, static_cast<To*>(memory.diff_src));
-    });
-  });
-  check(cudaGetLastError(), "the gradient of softmax cannot be started");
+KernelChoice make(const op::SoftmaxBackward&, const KernelRequest& request, CudaDevice& device) {
+  const Format diff_dst = rows_as_they_come(request.inputs[0]);
+  const Format diff_src = gradient_format(request);
+  KernelChoice choice =
+      function_kernel(request, kImplementation,
+                      [rows = LossRows(request.inputs[0].shape), from_type = diff_dst.dtype, to_type = diff_src.dtype,
+                       &device](const Operands& operands, const RunContext&) {
+                        with_element(from_type, [&]<typename From>(From) {
+                          with_element(to_type, [&]<typename To>(To) {
+                            softmax_backward<<<rows.count, threads_for(rows.width), 0, device.stream()>>>(
+                                rows.width, operands.input<From>(0), operands.input(1), operands.output<To>());
+                          });
+                        });
+                        check(cudaGetLastError(), "the gradient of softmax cannot be started");
+                      });
+  choice.inputs[0] = diff_dst;
+  choice.outputs = {diff_src};
+  if (diff_dst == diff_src) choice.in_place = {{0, 0}};
+  return choice;
 }
 
-void launch_cross_entropy(cudaStream_t stream, LossRows rows, float label_smoothing, const CrossEntropyMemory& memory) {
-  with_element(memory.logits_type, [&]<typename Element>(Element) {
-    cross_entropy<<<blocks_of(rows), threads_for(rows.width), 0, stream>>>(
-        rows.width, label_smoothing, static_cast<const Element*>(memory.logits), memory.labels, memory.losses,
-        memory.probabilities);
-  });
-  check(cudaGetLastError(), "a cross-entropy cannot be started");
+KernelChoice make(const op::SoftmaxCrossEntropy& operation, const KernelRequest& request, CudaDevice& device) {
+  const Format logits = rows_as_they_come(request.inputs[0]);
+  KernelChoice choice =
+      function_kernel(request, kImplementation,
+                      [rows = LossRows(request.inputs[0].shape), smoothing = operation.label_smoothing,
+                       type = logits.dtype, &device](const Operands& operands, const RunContext&) {
+                        with_element(type, [&]<typename Element>(Element) {
+                          cross_entropy<<<rows.count, threads_for(rows.width), 0, device.stream()>>>(
+                              rows.width, smoothing, operands.input<Element>(0), operands.input<std::int32_t>(1),
+                              operands.output(0), operands.output(1));
+                        });
+                        check(cudaGetLastError(), "a cross-entropy cannot be started");
+                      });
+  choice.inputs[0] = logits;
+  return choice;
 }
 
-void launch_cross_entropy_backward(cudaStream_t stream, LossRows rows, float label_smoothing,
-                                   const CrossEntropyBackwardMemory& memory) {
-  with_element(memory.diff_logits_type, [&]<typename Element>(Element) {
-    cross_entropy_backward<<<blocks_of(rows), threads_for(rows.width), 0, stream>>>(
-        rows.width, label_smoothing, memory.probabilities, memory.labels, memory.diff_losses,
-        static_cast<Element*>(memory.diff_logits));
-  });
-  check(cudaGetLastError(), "the gradient of a cross-entropy cannot be started");
+KernelChoice make(const op::SoftmaxCrossEntropyBackward& operation, const KernelRequest& request, CudaDevice& device) {
+  const Format diff_logits = gradient_format(request);
+  KernelChoice choice =
+      function_kernel(request, kImplementation,
+                      [rows = LossRows(request.inputs[0].shape), smoothing = operation.label_smoothing,
+                       type = diff_logits.dtype, &device](const Operands& operands, const RunContext&) {
+                        with_element(type, [&]<typename Element>(Element) {
+                          cross_entropy_backward<<<rows.count, threads_for(rows.width), 0, device.stream()>>>(
+                              rows.width, smoothing, operands.input(0), operands.input<std::int32_t>(1),
+                              operands.input(2), operands.output<Element>());
+                        });
+                        check(cudaGetLastError(), "the gradient of a cross-entropy cannot be started");
+                      });
+  choice.outputs = {diff_logits};
+  if (diff_logits.dtype == DataType::f32) choice.in_place = {{0, 0}};
+  return choice;
 }
 
-void launch_top_k(cudaStream_t stream, LossRows rows, std::int64_t k, const TopKMemory& memory) {
-  with_element(memory.logits_type, [&]<typename Element>(Element) {
-    find_hits<<<blocks_of(rows), threads_for(rows.width), 0, stream>>>(
-        rows.width, k, static_cast<const Element*>(memory.logits), memory.labels, memory.hits);
-  });
-  share_of_hits<<<1, kMostThreads, 0, stream>>>(rows.count, memory.hits, memory.share);
-  check(cudaGetLastError(), "an accuracy cannot be started");
+KernelChoice make(const op::TopKAccuracy& operation, const KernelRequest& request, CudaDevice& device) {
+  const Format logits = rows_as_they_come(request.inputs[0]);
+  const LossRows rows(request.inputs[0].shape);
+  KernelChoice choice = function_kernel(
+      request, kImplementation,
+      [rows, k = operation.k, type = logits.dtype, &device](const Operands& operands, const RunContext&) {
+        auto* const hits = operands.scratch<std::int32_t>();
+        with_element(type, [&]<typename Element>(Element) {
+          find_hits<<<rows.count, threads_for(rows.width), 0, device.stream()>>>(
+              rows.width, k, operands.input<Element>(0), operands.input<std::int32_t>(1), hits);
+        });
+        share_of_hits<<<1, kMostThreads, 0, device.stream()>>>(rows.count, hits, operands.output());
+        check(cudaGetLastError(), "an accuracy cannot be started");
+      });
+  choice.inputs[0] = logits;
+  choice.scratch_bytes = rows.count * static_cast<std::int64_t>(sizeof(std::int32_t));
+  return choice;
 }
 
 }  // namespace trireme::cuda

@@ -1,6 +1,5 @@
 #include "trireme/backend/cuda/matrix_product.hpp"
 
-#include "trireme/backend/cuda/check.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme::cuda {

@@ -1,5 +1,4 @@
-#include "trireme/backend/cuda/nccl_group.hpp"
-
+// A group of GPUs in several processes that sum through NCCL, in builds with NCCL.
 #include <fmt/format.h>
 #include <nccl.h>
 
@@ -9,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "trireme/backend/cuda/check.hpp"
+#include "trireme/backend/cuda/device.hpp"
 #include "trireme/backend/cuda/library.hpp"
 #include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
@@ -109,22 +108,22 @@ class NcclGroup final : public DeviceGroup {
 
 }  // namespace
 
-bool has_nccl() { return nccl_library().is_there(); }
+bool CudaDevice::has_groups() const { return nccl_library().is_there(); }
 
-std::string name_nccl_group() {
+std::string CudaDevice::name_group() {
   ncclUniqueId id;
   check_nccl(ncclGetUniqueId(&id), "a group of GPUs cannot be named");
   return {id.internal, sizeof(id.internal)};
 }
 
-std::unique_ptr<DeviceGroup> join_nccl_group(CudaDevice& device, const GroupPlan& plan) {
+std::unique_ptr<DeviceGroup> CudaDevice::join_group(const GroupPlan& plan) {
   ncclUniqueId id;
   if (plan.name.size() != sizeof(id.internal)) {
     fail(ErrorKind::failed, "a group of GPUs has a name of {} bytes, but this one has {}", sizeof(id.internal),
          plan.name.size());
   }
   std::memcpy(id.internal, plan.name.data(), plan.name.size());
-  return std::make_unique<NcclGroup>(device, id, plan);
+  return std::make_unique<NcclGroup>(*this, id, plan);
 }
 
 std::string nccl_version() { return fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH); }

@@ -1,4 +1,3 @@
-#include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/pooling.cuh"
 
 namespace trireme::cuda {
@@ -61,18 +60,18 @@ bool is_whole_image(const PoolGeometry& g) {
 }
 
 template <bool kMax>
-void launch_pool(cudaStream_t stream, const PoolGeometry& g, DataType type, const void* src, void* dst) {
+void launch_pool(const CudaDevice& device, const PoolGeometry& g, DataType type, const Operands& operands) {
   with_units_and_window(
       type, g, [&]<typename Unit, int N, typename Window>(Unit, std::integral_constant<int, N>, Window) {
         const int packs = g.channels / (N * kElements<Unit>);
-        const auto* const from = static_cast<const Unit*>(src);
-        auto* const to = static_cast<Unit*>(dst);
+        const auto* const from = operands.input<Unit>(0);
+        auto* const to = operands.output<Unit>();
         if (!kMax && is_whole_image(g)) {
           const auto blocks = static_cast<unsigned>((g.images * packs + kImageThreads - 1) / kImageThreads);
-          average_image<Unit, N><<<blocks, kImageThreads, 0, stream>>>(g, from, to);
+          average_image<Unit, N><<<blocks, kImageThreads, 0, device.stream()>>>(g, from, to);
         } else {
           const PoolGrid grid = pool_grid(g.dst_height, g.dst_width, packs, g.images);
-          pool<Unit, N, Window, kMax><<<grid.blocks, grid.threads, 0, stream>>>(g, from, to);
+          pool<Unit, N, Window, kMax><<<grid.blocks, grid.threads, 0, device.stream()>>>(g, from, to);
         }
       });
   check(cudaGetLastError(), "pooling cannot be started");
@@ -80,12 +79,18 @@ void launch_pool(cudaStream_t stream, const PoolGeometry& g, DataType type, cons
 
 }  // namespace
 
-void launch_max_pool(cudaStream_t stream, const PoolGeometry& geometry, DataType type, const void* src, void* dst) {
-  launch_pool<true>(stream, geometry, type, src, dst);
-}
-
-void launch_average_pool(cudaStream_t stream, const PoolGeometry& geometry, DataType type, const void* src, void* dst) {
-  launch_pool<false>(stream, geometry, type, src, dst);
+KernelChoice make(const op::Pool& operation, const KernelRequest& request, CudaDevice& device) {
+  const Format format = as_it_comes(request.inputs[0]);
+  const PoolGeometry geometry = geometry_of(operation.kind, operation.window, request.inputs[0].shape,
+                                            request.node.outputs[0].shape, format.layout);
+  const auto launch = operation.kind == op::PoolKind::max ? launch_pool<true> : launch_pool<false>;
+  KernelChoice choice =
+      function_kernel(request, kImplementation,
+                      [geometry, launch, type = format.dtype, &device](const Operands& operands, const RunContext&) {
+                        launch(device, geometry, type, operands);
+                      });
+  choice.inputs = choice.outputs = {format};
+  return choice;
 }
 
 }  // namespace trireme::cuda

@@ -5,9 +5,41 @@
 #include <type_traits>
 
 #include "trireme/backend/cuda/elements.cuh"
-#include "trireme/backend/cuda/pooling_kernels.hpp"
+#include "trireme/backend/cuda/formats.hpp"
+#include "trireme/backend/cuda/kernels.hpp"
+#include "trireme/backend/function_kernel.hpp"
 
 namespace trireme::cuda {
+
+// Channels are innermost. A plain tensor counts as images of one channel each.
+struct PoolGeometry {
+  std::int64_t images = 0;
+  int channels = 1;
+  int src_height = 0, src_width = 0;
+  int dst_height = 0, dst_width = 0;
+  int kernel_height = 1, kernel_width = 1;
+  int stride_height = 1, stride_width = 1;
+  int pad_top = 0, pad_left = 0;
+  bool divide_by_inside = false;  // averages divide by the cells inside the image, not the kernel size
+};
+
+inline PoolGeometry geometry_of(op::PoolKind kind, const op::Window& window, const Shape& src, const Shape& dst,
+                                const Layout& layout) {
+  const bool plain = layout.is_plain();
+  return {.images = plain ? src[0] * src[1] : src[0],
+          .channels = plain ? 1 : static_cast<int>(src[1]),
+          .src_height = static_cast<int>(src[2]),
+          .src_width = static_cast<int>(src[3]),
+          .dst_height = static_cast<int>(dst[2]),
+          .dst_width = static_cast<int>(dst[3]),
+          .kernel_height = static_cast<int>(window.kernel[0]),
+          .kernel_width = static_cast<int>(window.kernel[1]),
+          .stride_height = static_cast<int>(window.stride[0]),
+          .stride_width = static_cast<int>(window.stride[1]),
+          .pad_top = static_cast<int>(window.pad_before[0]),
+          .pad_left = static_cast<int>(window.pad_before[1]),
+          .divide_by_inside = kind == op::PoolKind::average_inside};
+}
 
 // A unit is what one instruction compares: an element, or two of a narrow type.
 template <typename Unit>

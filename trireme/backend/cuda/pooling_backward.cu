@@ -1,8 +1,8 @@
 // The gradients of pooling. A thread gathers one position of src, or a few neighbors, from the windows that cover it.
 #include <cmath>
 
-#include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/pooling.cuh"
+#include "trireme/base/error.hpp"
 
 namespace trireme::cuda {
 namespace {
@@ -204,47 +204,73 @@ __global__ void __launch_bounds__(kPoolThreads)
   }
 }
 
-}  // namespace
+constexpr std::int64_t kMostWindowCells = 65535;
 
-std::int64_t max_pool_backward_scratch_bytes(const PoolGeometry& g, DataType type) {
+std::int64_t maxima_bytes(const PoolGeometry& g, DataType type) {
   std::int64_t cell_bytes = 0;
   with_units_and_window(type, g, [&]<typename Window>(auto, auto, Window) { cell_bytes = sizeof(WindowCell<Window>); });
   return g.images * g.channels * g.dst_height * g.dst_width * cell_bytes;
 }
 
-void launch_max_pool_backward(cudaStream_t stream, const PoolGeometry& g, DataType type,
-                              const MaxPoolBackward& memory) {
+// Two steps: find the position of each window's maximum within the window, then gather each cell's gradient. relu: src
+// is the output of a relu, and diff_src the gradient of its input.
+void launch_max(const CudaDevice& device, const PoolGeometry& g, DataType type, const Operands& operands, bool relu) {
   with_units_and_window(
       type, g, [&]<typename Unit, int N, typename Window>(Unit, std::integral_constant<int, N>, Window) {
         const int packs = g.channels / (N * kElements<Unit>);
-        const auto* const diff_dst = static_cast<const Unit*>(memory.diff_dst);
-        auto* const diff_src = static_cast<Unit*>(memory.diff_src);
-        auto* const maxima = static_cast<WindowCell<Window>*>(memory.scratch);
+        const auto* const diff_dst = operands.input<Unit>(0);
+        auto* const diff_src = operands.output<Unit>();
+        auto* const maxima = operands.scratch<WindowCell<Window>>();
         const PoolGrid windows = pool_grid(g.dst_height, g.dst_width, packs, g.images);
-        find_maxima<Unit, N, Window><<<windows.blocks, windows.threads, 0, stream>>>(
-            g, static_cast<const Unit*>(memory.src), maxima, memory.relu);
+        find_maxima<Unit, N, Window>
+            <<<windows.blocks, windows.threads, 0, device.stream()>>>(g, operands.input<Unit>(1), maxima, relu);
         if constexpr (Window::kFixed) {
           const auto groups = [](int cells, int pad) { return (cells + pad + Window::kStep - 1) / Window::kStep; };
           const PoolGrid grid =
               pool_grid(groups(g.src_height, g.pad_top), groups(g.src_width, g.pad_left), packs, g.images);
-          gather_of_maxima<Unit, N, Window><<<grid.blocks, grid.threads, 0, stream>>>(g, diff_dst, maxima, diff_src);
+          gather_of_maxima<Unit, N, Window>
+              <<<grid.blocks, grid.threads, 0, device.stream()>>>(g, diff_dst, maxima, diff_src);
         } else {
           const PoolGrid grid = pool_grid(g.src_height, g.src_width, packs, g.images);
-          gather_of_any_maxima<Unit, N><<<grid.blocks, grid.threads, 0, stream>>>(g, diff_dst, maxima, diff_src);
+          gather_of_any_maxima<Unit, N>
+              <<<grid.blocks, grid.threads, 0, device.stream()>>>(g, diff_dst, maxima, diff_src);
         }
       });
   check(cudaGetLastError(), "the gradient of max pooling cannot be started");
 }
 
-void launch_average_pool_backward(cudaStream_t stream, const PoolGeometry& g, DataType type, const void* diff_dst,
-                                  void* diff_src) {
+void launch_average(const CudaDevice& device, const PoolGeometry& g, DataType type, const Operands& operands) {
   with_units_and_window(
       type, g, [&]<typename Unit, int N, typename Window>(Unit, std::integral_constant<int, N>, Window) {
         const PoolGrid grid = pool_grid(g.src_height, g.src_width, g.channels / (N * kElements<Unit>), g.images);
-        gather_of_averages<Unit, N, Window><<<grid.blocks, grid.threads, 0, stream>>>(
-            g, static_cast<const Unit*>(diff_dst), static_cast<Unit*>(diff_src));
+        gather_of_averages<Unit, N, Window>
+            <<<grid.blocks, grid.threads, 0, device.stream()>>>(g, operands.input<Unit>(0), operands.output<Unit>());
       });
   check(cudaGetLastError(), "the gradient of average pooling cannot be started");
+}
+
+}  // namespace
+
+KernelChoice make(const op::PoolBackward& operation, const KernelRequest& request, CudaDevice& device) {
+  const bool max = operation.kind == op::PoolKind::max;
+  // src and dst of the forward pass keep their format; the gradient is brought to it.
+  const Format format = as_it_comes(request.inputs[max ? 1 : 0]);
+  const PoolGeometry geometry =
+      geometry_of(operation.kind, operation.window, operation.src_shape, request.inputs[0].shape, format.layout);
+  const bool relu = operation.activation == op::Activation::relu;
+  const std::int64_t cells = operation.window.kernel[0] * operation.window.kernel[1];
+  if (max && cells > kMostWindowCells) {
+    bad_input("'{}': a window of {} cells, expected at most {} for the gradient of max pooling on a GPU",
+              request.node.name, cells, kMostWindowCells);
+  }
+  const auto launch = [=, type = format.dtype, &device](const Operands& operands, const RunContext&) {
+    max ? launch_max(device, geometry, type, operands, relu) : launch_average(device, geometry, type, operands);
+  };
+  KernelChoice choice = function_kernel(request, kImplementation, launch);
+  choice.inputs.assign(request.inputs.size(), format);
+  if (max) choice.scratch_bytes = maxima_bytes(geometry, format.dtype);
+  choice.outputs = {format};
+  return choice;
 }
 
 }  // namespace trireme::cuda

@@ -1,18 +1,50 @@
-#include "trireme/backend/cuda/check.hpp"
-#include "trireme/backend/cuda/reorder_kernels.hpp"
+// Copies of tensors from one format to another.
+#include <algorithm>
+
+#include "trireme/backend/cuda/formats.hpp"
+#include "trireme/backend/cuda/kernels.hpp"
 #include "trireme/backend/cuda/strided.cuh"
+#include "trireme/backend/function_kernel.hpp"
+#include "trireme/base/error.hpp"
 
 namespace trireme::cuda {
 namespace {
 
-// function(From{}, To{}).
-template <typename Function>
-void with_conversion(Conversion types, Function function) {
-  const auto moved_as = [](DataType type) { return type == DataType::i32 ? DataType::f32 : type; };
-  with_element(moved_as(types.from), [&]<typename From>(From from) {
-    with_element(moved_as(types.to), [&]<typename To>(To to) { function(from, to); });
-  });
-}
+// Batches of matrices: dst[batch][row][column] = src[batch][column][row].
+struct Transposition {
+  std::int64_t batches, rows, columns;               // of dst, which is dense
+  std::int64_t src_batch_stride, src_column_stride;  // rows are contiguous in src
+};
+
+// Images of 3 channels to channels last, 4 rows and 3 columns per thread. Rows and strides are multiples of 4.
+constexpr int kImageChannels = 3;
+constexpr int kImageRun = 4;
+
+// From plain order to image_layout(fold, dst's type).
+struct Images {
+  std::int64_t count;
+  int channels;
+  std::int64_t height, width;
+};
+
+// Memory order as digits of a position, innermost first: the layout's blocks, then its axes.
+constexpr int kMaxDigits = 2 * kMaxAxes;
+struct DigitOrder {
+  int digits = 0;
+  int axis[kMaxDigits] = {};
+  std::int64_t extent[kMaxDigits] = {};
+  std::int64_t place[kMaxDigits] = {};   // weight of the digit in the axis's index
+  std::int64_t stride[kMaxDigits] = {};  // in memory
+};
+
+// Any layouts: dst[i] = src[i - shift], or 0 if that is outside src.
+struct AnyReorder {
+  std::int64_t positions;               // of dst, with padding
+  std::int64_t extents[kMaxAxes] = {};  // of src
+  std::int64_t shift[kMaxAxes] = {};
+  int rank = 0;
+  DigitOrder src, dst;
+};
 
 template <typename From, typename To>
 __global__ void convert_kernel(std::int64_t elements, const From* src, To* dst) {
@@ -150,38 +182,117 @@ __global__ void any_reorder_kernel(const __grid_constant__ AnyReorder reorder, c
   dst[position] = from_float<To>(padding ? 0.0f : to_float(src[offset]));
 }
 
-}  // namespace
-
-void launch_convert(cudaStream_t stream, Conversion types, std::int64_t elements, const void* src, void* dst) {
-  with_conversion(types, [&]<typename From, typename To>(From, To) {
-    convert_kernel<<<blocks_of_threads((elements + 7) / 8), kThreads, 0, stream>>>(
-        elements, static_cast<const From*>(src), static_cast<To*>(dst));
-  });
-  check(cudaGetLastError(), "a conversion");
+// launch(src, dst), which gets typed memory, as a function of untyped memory. what: for an error.
+template <typename Launch>
+auto copy_function(DataType from, DataType to, const char* what, Launch launch) {
+  return [=](const void* src, void* dst) {
+    // i32 is moved as f32: the bits stay the same.
+    const auto moved_as = [](DataType type) { return type == DataType::i32 ? DataType::f32 : type; };
+    with_element(moved_as(from), [&]<typename From>(From) {
+      with_element(moved_as(to),
+                   [&]<typename To>(To) { launch(static_cast<const From*>(src), static_cast<To*>(dst)); });
+    });
+    check(cudaGetLastError(), what);
+  };
 }
 
-void launch_transpose(cudaStream_t stream, Conversion types, const Transposition& shape, const void* src, void* dst) {
-  const std::int64_t tiles = shape.batches * ((shape.rows + kTile - 1) / kTile) * ((shape.columns + kTile - 1) / kTile);
-  with_conversion(types, [&]<typename From, typename To>(From, To) {
-    transpose_kernel<<<checked_positions(tiles), dim3(kTile, kTileRows), 0, stream>>>(
-        shape, static_cast<const From*>(src), static_cast<To*>(dst));
-  });
-  check(cudaGetLastError(), "a transposition");
+template <typename Copy>
+KernelChoice reorder_kernel(const TensorDesc& from, const Format& to, std::string implementation, Copy copy) {
+  const auto function = [copy](const Operands& operands, const RunContext&) {
+    copy(operands.input<void>(0), operands.output<void>());
+  };
+  KernelChoice choice;
+  choice.inputs = {from.format()};
+  choice.outputs = {to};
+  choice.implementation = std::move(implementation);
+  choice.kernel = std::make_unique<FunctionKernel<decltype(function)>>(function);
+  return choice;
 }
 
-void launch_image_transpose(cudaStream_t stream, Conversion types, const Transposition& shape, const void* src,
-                            void* dst) {
-  const std::int64_t runs = shape.rows / kImageRun;
-  const std::uint32_t positions = checked_positions(shape.batches * runs);
-  with_conversion(types, [&]<typename From, typename To>(From, To) {
-    image_transpose_kernel<<<blocks_of_threads(positions), kThreads, 0, stream>>>(
-        shape, FastDivide(runs), positions, static_cast<const From*>(src), static_cast<To*>(dst));
+KernelChoice same_order(const TensorDesc& from, const Format& to, CudaDevice& device) {
+  if (from.dtype != to.dtype) {
+    const auto launch = [elements = from.layout.elements(from.shape), &device](const auto* src, auto* dst) {
+      convert_kernel<<<blocks_of_threads((elements + 7) / 8), kThreads, 0, device.stream()>>>(elements, src, dst);
+    };
+    return reorder_kernel(from, to, "own:convert", copy_function(from.dtype, to.dtype, "a conversion", launch));
+  }
+  KernelChoice choice = reorder_kernel(from, to, "copy", [bytes = from.bytes(), &device](const void* src, void* dst) {
+    if (src != dst) device.copy(dst, src, bytes);
   });
-  check(cudaGetLastError(), "a transposition of images");
+  choice.in_place = {{0, 0}};
+  return choice;
 }
 
-void launch_image_reorder(cudaStream_t stream, Conversion types, const Images& images, const void* src, void* dst) {
-  const auto launch = [&]<typename From, typename To, int kFold>(From, To, std::integral_constant<int, kFold>) {
+// box: in the order of dst, over src.
+bool is_transposition(const Box& box) {
+  return (box.axes() == 2 || box.axes() == 3) && box.stride(box.axes() - 2) == 1;
+}
+
+KernelChoice transposed(const TensorDesc& from, const Format& to, const Box& box, CudaDevice& device) {
+  const int columns = box.axes() - 1, rows = box.axes() - 2;
+  const bool batched = box.axes() == 3;
+  const Transposition shape{.batches = batched ? box.extent(0) : 1,
+                            .rows = box.extent(rows),
+                            .columns = box.extent(columns),
+                            .src_batch_stride = batched ? box.stride(0) : 0,
+                            .src_column_stride = box.stride(columns)};
+  if (shape.columns == kImageChannels && shape.rows % kImageRun == 0 && shape.src_batch_stride % kImageRun == 0 &&
+      shape.src_column_stride % kImageRun == 0) {
+    const std::int64_t runs = shape.rows / kImageRun;
+    const std::uint32_t positions = checked_positions(shape.batches * runs);
+    const auto launch = [=, &device](const auto* src, auto* dst) {
+      image_transpose_kernel<<<blocks_of_threads(positions), kThreads, 0, device.stream()>>>(shape, FastDivide(runs),
+                                                                                             positions, src, dst);
+    };
+    return reorder_kernel(from, to, "own:image",
+                          copy_function(from.dtype, to.dtype, "a transposition of images", launch));
+  }
+  const std::uint32_t tiles =
+      checked_positions(shape.batches * ((shape.rows + kTile - 1) / kTile) * ((shape.columns + kTile - 1) / kTile));
+  const auto launch = [=, &device](const auto* src, auto* dst) {
+    transpose_kernel<<<tiles, dim3(kTile, kTileRows), 0, device.stream()>>>(shape, src, dst);
+  };
+  return reorder_kernel(from, to, "own:transpose", copy_function(from.dtype, to.dtype, "a transposition", launch));
+}
+
+DigitOrder digits_of(const Shape& shape, const Layout& layout) {
+  DigitOrder order;
+  std::int64_t stride = 1;
+  std::vector<std::int64_t> places(layout.order.size(), 1);
+  const auto add = [&](int axis, std::int64_t extent) {
+    if (order.digits == kMaxDigits) bad_input("layout {} has too many blocks", layout.name());
+    std::int64_t& place = places[axis];
+    order.axis[order.digits] = axis;
+    order.extent[order.digits] = extent;
+    order.place[order.digits] = place;
+    order.stride[order.digits] = stride;
+    ++order.digits;
+    place *= extent;
+    stride *= extent;
+  };
+  for (auto block = layout.blocks.rbegin(); block != layout.blocks.rend(); ++block) add(block->axis, block->size);
+  for (auto axis = layout.order.rbegin(); axis != layout.order.rend(); ++axis) {
+    const std::int64_t block = places[*axis];
+    add(*axis, (shape[*axis] + block - 1) / block);
+  }
+  return order;
+}
+
+// The fold for which this is image_layout, or 0.
+int fold_of(const Format& format) {
+  for (const int fold : {1, 2}) {
+    if (format.dtype != DataType::i32 && format.layout == image_layout(fold, format.dtype)) return fold;
+  }
+  return 0;
+}
+
+template <int kFold>
+KernelChoice folded_image(const TensorDesc& from, const Format& to, CudaDevice& device) {
+  const Images images{.count = from.shape[0],
+                      .channels = static_cast<int>(from.shape[1]),
+                      .height = from.shape[2],
+                      .width = from.shape[3]};
+  const auto launch = [images, &device]<typename From, typename To>(const From* src, To* dst) {
     constexpr int kUnits = kFold == 1 ? 1 : kFold * kFold * 4 / kPack<To>;
     const std::int64_t rows = (images.height + kFold - 1) / kFold, columns = (images.width + kFold - 1) / kFold;
     const FoldedImages folded{.images = images,
@@ -189,22 +300,43 @@ void launch_image_reorder(cudaStream_t stream, Conversion types, const Images& i
                               .columns = FastDivide(columns),
                               .rows = FastDivide(rows)};
     const unsigned blocks = (folded.units + kThreads * kUnitsPerThread - 1) / (kThreads * kUnitsPerThread);
-    image_reorder_kernel<From, To, kFold>
-        <<<blocks, kThreads, 0, stream>>>(folded, static_cast<const From*>(src), static_cast<To*>(dst));
+    image_reorder_kernel<From, To, kFold><<<blocks, kThreads, 0, device.stream()>>>(folded, src, dst);
   };
-  with_conversion(types, [&]<typename From, typename To>(From from, To to) {
-    images.fold == 1 ? launch(from, to, std::integral_constant<int, 1>{})
-                     : launch(from, to, std::integral_constant<int, 2>{});
-  });
-  check(cudaGetLastError(), "a reorder of images");
+  return reorder_kernel(from, to, "own:folded_image",
+                        copy_function(from.dtype, to.dtype, "a reorder of images", launch));
 }
 
-void launch_any_reorder(cudaStream_t stream, Conversion types, const AnyReorder& reorder, const void* src, void* dst) {
-  with_conversion(types, [&]<typename From, typename To>(From, To) {
-    any_reorder_kernel<<<blocks_of_threads(reorder.positions), kThreads, 0, stream>>>(
-        reorder, static_cast<const From*>(src), static_cast<To*>(dst));
+}  // namespace
+
+CopyFunction any_reorder(const TensorDesc& from, const TensorDesc& to, CudaDevice& device,
+                         const std::array<std::int64_t, 4>& shift) {
+  const int rank = from.shape.rank();
+  if (rank > kMaxAxes)
+    bad_input("a tensor of shape {} has too many axes, expected at most {}", to_string(from.shape), kMaxAxes);
+  AnyReorder reorder{.positions = to.layout.elements(to.shape),
+                     .rank = rank,
+                     .src = digits_of(from.shape, from.layout),
+                     .dst = digits_of(to.shape, to.layout)};
+  std::copy(from.shape.begin(), from.shape.end(), reorder.extents);
+  std::copy(shift.begin(), shift.end(), reorder.shift);
+  return copy_function(from.dtype, to.dtype, "a reorder", [reorder, &device](const auto* src, auto* dst) {
+    any_reorder_kernel<<<blocks_of_threads(reorder.positions), kThreads, 0, device.stream()>>>(reorder, src, dst);
   });
-  check(cudaGetLastError(), "a reorder");
+}
+
+KernelChoice make_reorder(const TensorDesc& from, const Format& to, CudaDevice& device) {
+  if (from.dtype != to.dtype && (from.dtype == DataType::i32 || to.dtype == DataType::i32))
+    fail(ErrorKind::failed, "there is no conversion from {} to {}", to_string(from.dtype), to_string(to.dtype));
+  if (from.layout == to.layout) return same_order(from, to, device);
+  const int fold = fold_of(to);
+  if (fold > 0 && from.layout == Layout::plain(4) && from.shape[1] <= filled_channels(fold, to.dtype))
+    return fold == 1 ? folded_image<1>(from, to, device) : folded_image<2>(from, to, device);
+  if (from.layout.blocks.empty() && to.layout.blocks.empty()) {
+    const Box box(from.shape, to.layout, {axis_strides(from.shape, from.layout)});
+    if (box.is_one_run()) return same_order(from, to, device);
+    if (is_transposition(box)) return transposed(from, to, box, device);
+  }
+  return reorder_kernel(from, to, "own:any", any_reorder(from, {to.dtype, from.shape, to.layout}, device));
 }
 
 }  // namespace trireme::cuda

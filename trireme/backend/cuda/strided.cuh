@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "trireme/backend/cuda/elements.cuh"
-#include "trireme/backend/cuda/walk.hpp"
+#include "trireme/backend/cuda/strided.hpp"
 
 namespace trireme::cuda {
 

@@ -1,9 +1,6 @@
-#include "trireme/backend/onednn/backend.hpp"
-
-#include "trireme/backend/choose_kernel.hpp"
+#include "trireme/backend/backends.hpp"
 #include "trireme/backend/onednn/dnnl_api.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
-#include "trireme/base/error.hpp"
 
 namespace trireme::onednn {
 namespace {

@@ -8,15 +8,10 @@
 
 #include "trireme/backend/function_kernel.hpp"
 #include "trireme/backend/onednn/blocked_convolution.hpp"
+#include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/vectors.hpp"
 
 namespace trireme::onednn {
-
-// Layouts of the convolution's other kernels. Activations must have these, to compare; weights the first possible one.
-struct OwnLayouts {
-  Layout src, dst;
-  std::vector<Layout> weights;
-};
 
 // Whether CPU and layouts allow own convolutions, whatever the window.
 inline bool blocked_possible(std::int64_t groups, const OwnLayouts& layouts) {

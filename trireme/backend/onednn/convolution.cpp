@@ -3,7 +3,6 @@
 #include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
-#include "trireme/backend/onednn/winograd.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme::onednn {

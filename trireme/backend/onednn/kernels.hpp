@@ -2,6 +2,8 @@
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
+#include <vector>
 
 #include "trireme/backend/tuner.hpp"
 #include "trireme/plan/backend.hpp"
@@ -20,6 +22,27 @@ KernelChoice make(const op::ConvolutionBackwardWeights& operation, const KernelR
 KernelChoice make(const op::Pool& operation, const KernelRequest& request, const dnnl::engine& engine);
 KernelChoice make(const op::PoolBackward& operation, const KernelRequest& request, const dnnl::engine& engine);
 
+// Layouts of the convolution's other kernels. Activations must have these, to compare; weights the first possible one.
+struct OwnLayouts {
+  Layout src, dst;
+  std::vector<Layout> weights;
+};
+
+// winograd_forward.cpp, winograd_gradient.cpp: own convolution by F(4x4, 3x3) for AVX-512. Transformed values stay in
+// the cache, while the library's is bound by memory. convolution.cpp offers it to the tuner; it rounds more than the
+// direct sum.
+namespace winograd {
+inline constexpr const char* kImplementation = "own_wino_4x3:avx512";
+
+bool possible(const op::Window& window, std::int64_t groups, const OwnLayouts& layouts);
+
+KernelChoice choice(const op::Convolution& operation, const KernelRequest& request, const OwnLayouts& layouts);
+KernelChoice choice(const op::ConvolutionBackwardData& operation, const KernelRequest& request,
+                    const OwnLayouts& layouts);
+KernelChoice choice(const op::ConvolutionBackwardWeights& operation, const KernelRequest& request,
+                    const OwnLayouts& layouts);
+}  // namespace winograd
+
 // linear.cpp
 KernelChoice make(const op::FullyConnected& operation, const KernelRequest& request, const dnnl::engine& engine,
                   const Tuner& tuner);
@@ -30,6 +53,20 @@ KernelChoice make(const op::FullyConnectedBackwardWeights& operation, const Kern
 KernelChoice make(const op::MatMul& operation, const KernelRequest& request, const dnnl::engine& engine);
 KernelChoice make(const op::Bias& operation, const KernelRequest& request, const dnnl::engine& engine);
 KernelChoice make(const op::BiasBackward& operation, const KernelRequest& request, const dnnl::engine& engine);
+
+// How rows of src and weights lie in memory: the same order for both, axis 0 outermost.
+struct LinearLayouts {
+  Layout src, weights;
+};
+
+// linear_own.cpp: own kernels for small batches, for AVX-512 or AVX2, that linear.cpp offers to the tuner. Nothing if
+// not applicable: other layouts, rows that are not whole vectors, larger batches, other CPUs.
+std::optional<KernelChoice> own_linear(const op::FullyConnected& operation, const KernelRequest& request,
+                                       const LinearLayouts& layouts);
+std::optional<KernelChoice> own_linear(const op::FullyConnectedBackwardData& operation, const KernelRequest& request,
+                                       const LinearLayouts& layouts);
+std::optional<KernelChoice> own_linear(const op::FullyConnectedBackwardWeights& operation, const KernelRequest& request,
+                                       const LinearLayouts& layouts);
 
 // normalization.cpp
 KernelChoice make(const op::BatchNorm& operation, const KernelRequest& request, const dnnl::engine& engine);

@@ -1,7 +1,6 @@
 #include "trireme/backend/onednn/batch_statistics.hpp"
 #include "trireme/backend/onednn/channel_kernel.hpp"
 #include "trireme/backend/onednn/kernels.hpp"
-#include "trireme/backend/onednn/linear_own.hpp"
 #include "trireme/backend/onednn/memory_layout.hpp"
 #include "trireme/backend/onednn/primitive_kernel.hpp"
 #include "trireme/base/error.hpp"

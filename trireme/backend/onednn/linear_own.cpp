@@ -1,9 +1,8 @@
-#include "trireme/backend/onednn/linear_own.hpp"
-
 #include <omp.h>
 
 #include <algorithm>
 
+#include "trireme/backend/onednn/kernels.hpp"
 #include "trireme/backend/onednn/own_kernel.hpp"
 #include "trireme/backend/onednn/vectors.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "trireme/backend/onednn/winograd.hpp"
+#include "trireme/backend/onednn/blocked_choice.hpp"
 #include "trireme/backend/onednn/winograd_kernels.hpp"
 #include "trireme/backend/onednn/winograd_transform.hpp"
 

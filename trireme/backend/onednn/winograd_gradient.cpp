@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trireme/backend/onednn/winograd.hpp"
+#include "trireme/backend/onednn/blocked_choice.hpp"
 #include "trireme/backend/onednn/winograd_kernels.hpp"
 #include "trireme/backend/onednn/winograd_transform.hpp"
 

@@ -1,6 +1,4 @@
-#include "trireme/backend/reference/backend.hpp"
-
-#include "trireme/backend/choose_kernel.hpp"
+#include "trireme/backend/backends.hpp"
 #include "trireme/backend/reference/kernels.hpp"
 
 namespace trireme::reference {

@@ -8,8 +8,14 @@
 #include "trireme/base/units.hpp"
 #include "trireme/report/trace_writer.hpp"
 
+namespace trireme::perf {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SpanLabel, name, kind, detail, bytes, link_bytes, peers)
+}  // namespace trireme::perf
+
 namespace trireme::lab {
 namespace {
+
+using nlohmann::json;
 
 constexpr int kClockTag = 0, kTraceTag = 1;
 // A rank may still measure or write results while others are done.
@@ -33,20 +39,6 @@ std::string receive_text(comm::Communicator& communicator, int from) {
   std::string text(length, '\0');
   communicator.receive(std::as_writable_bytes(std::span(text)), from, kTraceTag);
   return text;
-}
-
-Json to_json(const perf::SpanLabel& label) {
-  return {{"name", label.name},   {"kind", static_cast<int>(label.kind)}, {"detail", label.detail},
-          {"bytes", label.bytes}, {"link_bytes", label.link_bytes},       {"peers", label.peers}};
-}
-
-perf::SpanLabel label_from(const Json& json) {
-  return {.name = json.at("name"),
-          .kind = static_cast<perf::SpanKind>(json.at("kind").get<int>()),
-          .detail = json.at("detail"),
-          .bytes = json.at("bytes"),
-          .link_bytes = json.at("link_bytes"),
-          .peers = json.at("peers")};
 }
 
 }  // namespace
@@ -91,13 +83,12 @@ std::int64_t JobTrace::first_begin() const {
 }
 
 std::string JobTrace::description() const {
-  Json labels = Json::array(), tracks = Json::array();
-  for (const perf::SpanLabel& label : recorder_.labels()) labels.push_back(to_json(label));
+  json tracks = json::array();
   for (const perf::Track& track : recorder_.tracks()) {
     tracks.push_back({{"name", track.name()}, {"spans", track.spans().size()}, {"dropped", track.dropped()}});
   }
-  const Json json{{"labels", std::move(labels)}, {"tracks", std::move(tracks)}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const json all{{"labels", recorder_.labels()}, {"tracks", std::move(tracks)}};
+  return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 void JobTrace::answer() {
@@ -124,12 +115,11 @@ std::int64_t JobTrace::write_own(report::TraceWriter& writer, std::int64_t origi
 
 std::int64_t JobTrace::write_other(report::TraceWriter& writer, int rank, std::int64_t origin) {
   const Member& member = known_[rank];
-  const Json json = Json::parse(receive_text(*members_, rank));
-  std::vector<perf::SpanLabel> labels;
-  for (const Json& label : json.at("labels")) labels.push_back(label_from(label));
+  const json all = json::parse(receive_text(*members_, rank));
+  const std::vector<perf::SpanLabel> labels = all.at("labels");
   std::int64_t dropped = 0;
   int thread = 0;
-  for (const Json& track : json.at("tracks")) {
+  for (const json& track : all.at("tracks")) {
     std::vector<perf::Span> spans(track.at("spans").get<std::size_t>());
     members_->receive(std::as_writable_bytes(std::span(spans)), rank, kTraceTag);
     if (!spans.empty()) writer.add_thread(rank, thread, track.at("name"));

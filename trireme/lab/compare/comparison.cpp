@@ -7,7 +7,7 @@
 #include <set>
 
 #include "trireme/base/error.hpp"
-#include "trireme/base/json_fields.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/base/text_table.hpp"
 #include "trireme/lab/study/trial.hpp"
 #include "trireme/perf/statistics.hpp"

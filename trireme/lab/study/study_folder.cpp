@@ -16,7 +16,6 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
-#include "trireme/base/json_fields.hpp"
 #include "trireme/base/new_file.hpp"
 #include "trireme/lab/study/study_plan.hpp"
 

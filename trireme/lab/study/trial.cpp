@@ -16,7 +16,7 @@
 
 #include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/base/json_fields.hpp"
+#include "trireme/base/json.hpp"
 #include "trireme/base/new_file.hpp"
 #include "trireme/base/shell_text.hpp"
 #include "trireme/cluster/child_process.hpp"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "trireme/base/json.hpp"
-#include "trireme/base/json_fields.hpp"
 #include "trireme/base/shell_text.hpp"
 #include "trireme/lab/study/trial.hpp"
 #include "trireme/perf/peak.hpp"

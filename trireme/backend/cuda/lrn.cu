@@ -1,13 +1,27 @@
-// With channels last and common neighborhoods, a thread computes a pack of channels from that pack and the two beside
-// it. Everything else is computed element by element.
+// Local response normalization. With channels last and common neighborhoods, a thread computes a pack of channels from
+// that pack and the two beside it. Everything else is computed element by element.
 #include <type_traits>
 
-#include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/elements.cuh"
-#include "trireme/backend/cuda/normalization_lrn_kernels.hpp"
+#include "trireme/backend/cuda/formats.hpp"
+#include "trireme/backend/cuda/kernels.hpp"
+#include "trireme/backend/function_kernel.hpp"
 
 namespace trireme::cuda {
 namespace {
+
+// A tensor as outer x channels x inner; with channels last, inner is 1.
+struct LrnGeometry {
+  std::int64_t outer = 1;
+  std::int64_t channels = 1;
+  std::int64_t inner = 1;
+  std::int64_t size = 5;  // number of neighboring channels, odd
+  float alpha_per_cell = 0;
+  float beta = 0;
+  float k = 1;
+
+  __host__ __device__ std::int64_t elements() const { return outer * channels * inner; }
+};
 
 constexpr int kThreads = 256;
 constexpr int kChannels = 8;  // of a pack
@@ -108,7 +122,7 @@ template <typename Element>
 __global__ void __launch_bounds__(kThreads)
     lrn_elements(const LrnGeometry g, const Element* __restrict__ src, Element* __restrict__ dst) {
   const std::int64_t index = thread_index();
-  if (index >= g.outer * g.channels * g.inner) return;
+  if (index >= g.elements()) return;
   const std::int64_t channel = index / g.inner % g.channels;
   const Column<Element> column{g, index - channel * g.inner};
   dst[index] = from_float<Element>(to_float(src[index]) * power(column.scale(src, channel), g.beta));
@@ -119,7 +133,7 @@ __global__ void __launch_bounds__(kThreads)
     lrn_backward_elements(const LrnGeometry g, const Element* __restrict__ src, const Element* __restrict__ diff_dst,
                           Element* __restrict__ diff_src) {
   const std::int64_t index = thread_index();
-  if (index >= g.outer * g.channels * g.inner) return;
+  if (index >= g.elements()) return;
   const std::int64_t channel = index / g.inner % g.channels;
   const Column<Element> column{g, index - channel * g.inner};
   float through_scales = 0, direct = 0;
@@ -145,41 +159,63 @@ void with_reach(const LrnGeometry& g, Function function) {
   function(std::integral_constant<int, 0>{});
 }
 
-}  // namespace
-
-void launch_lrn(cudaStream_t stream, const LrnGeometry& g, DataType type, const void* src, void* dst) {
-  with_element(type, [&]<typename Element>(Element) {
-    const auto* const from = static_cast<const Element*>(src);
-    auto* const to = static_cast<Element*>(dst);
-    const std::int64_t elements = g.outer * g.channels * g.inner;
-    with_reach(g, [&]<int kReach>(std::integral_constant<int, kReach>) {
-      if constexpr (kReach > 0) {
-        lrn_packs<Element, kReach><<<blocks_of(elements / kChannels), kThreads, 0, stream>>>(g, from, to);
-      } else {
-        lrn_elements<Element><<<blocks_of(elements), kThreads, 0, stream>>>(g, from, to);
-      }
-    });
-  });
-  check(cudaGetLastError(), "local response normalisation cannot be started");
+template <typename Operation>
+LrnGeometry geometry_of(const Operation& operation, const Shape& shape, const Layout& layout) {
+  const std::int64_t image = shape[2] * shape[3];
+  const bool plain = layout.is_plain();
+  return {.outer = plain ? shape[0] : shape[0] * image,
+          .channels = shape[1],
+          .inner = plain ? image : 1,
+          .size = operation.size,
+          .alpha_per_cell = operation.alpha / static_cast<float>(operation.size),
+          .beta = operation.beta,
+          .k = operation.k};
 }
 
-void launch_lrn_backward(cudaStream_t stream, const LrnGeometry& g, DataType type, const void* src,
-                         const void* diff_dst, void* diff_src) {
-  with_element(type, [&]<typename Element>(Element) {
-    const auto* const from = static_cast<const Element*>(src);
-    const auto* const diff = static_cast<const Element*>(diff_dst);
-    auto* const to = static_cast<Element*>(diff_src);
-    const std::int64_t elements = g.outer * g.channels * g.inner;
-    with_reach(g, [&]<int kReach>(std::integral_constant<int, kReach>) {
-      if constexpr (kReach > 0) {
-        lrn_backward_packs<Element, kReach>
-            <<<blocks_of(elements / kChannels), kThreads, 0, stream>>>(g, from, diff, to);
-      } else {
-        lrn_backward_elements<Element><<<blocks_of(elements), kThreads, 0, stream>>>(g, from, diff, to);
-      }
-    });
-  });
-  check(cudaGetLastError(), "the gradient of local response normalisation cannot be started");
+// launch(geometry, operands, Element{}, std::integral_constant<int, kReach>{}).
+template <typename Operation, typename Launch>
+KernelChoice lrn_kernel(const Operation& operation, const KernelRequest& request, Launch launch, const char* what) {
+  const Format format = as_it_comes(request.inputs[0]);
+  const LrnGeometry g = geometry_of(operation, request.inputs[0].shape, format.layout);
+  const auto run = [=, type = format.dtype](const Operands& operands, const RunContext&) {
+    with_element(type, [&](auto element) { with_reach(g, [&](auto reach) { launch(g, operands, element, reach); }); });
+    check(cudaGetLastError(), what);
+  };
+  KernelChoice choice = function_kernel(request, kImplementation, run);
+  choice.inputs.assign(request.inputs.size(), format);
+  choice.outputs = {format};
+  return choice;
+}
+
+}  // namespace
+
+KernelChoice make(const op::Lrn& operation, const KernelRequest& request, CudaDevice& device) {
+  const auto launch = [&device]<typename Element, int kReach>(const LrnGeometry& g, const Operands& operands, Element,
+                                                              std::integral_constant<int, kReach>) {
+    const auto* const from = operands.input<Element>(0);
+    auto* const to = operands.output<Element>();
+    if constexpr (kReach > 0) {
+      lrn_packs<Element, kReach><<<blocks_of(g.elements() / kChannels), kThreads, 0, device.stream()>>>(g, from, to);
+    } else {
+      lrn_elements<Element><<<blocks_of(g.elements()), kThreads, 0, device.stream()>>>(g, from, to);
+    }
+  };
+  return lrn_kernel(operation, request, launch, "local response normalisation cannot be started");
+}
+
+KernelChoice make(const op::LrnBackward& operation, const KernelRequest& request, CudaDevice& device) {
+  const auto launch = [&device]<typename Element, int kReach>(const LrnGeometry& g, const Operands& operands, Element,
+                                                              std::integral_constant<int, kReach>) {
+    const auto *const from = operands.input<Element>(0), *const diff = operands.input<Element>(1);
+    auto* const to = operands.output<Element>();
+    if constexpr (kReach > 0) {
+      lrn_backward_packs<Element, kReach>
+          <<<blocks_of(g.elements() / kChannels), kThreads, 0, device.stream()>>>(g, from, diff, to);
+    } else {
+      lrn_backward_elements<Element><<<blocks_of(g.elements()), kThreads, 0, device.stream()>>>(g, from, diff, to);
+    }
+  };
+  return lrn_kernel(operation, request, launch, "the gradient of local response normalisation cannot be started");
 }
 
 }  // namespace trireme::cuda
