@@ -9,10 +9,9 @@
 #include "trireme/backend/cuda/check.hpp"
 #include "trireme/backend/cuda/clock_kernels.hpp"
 #include "trireme/backend/cuda/library.hpp"
-#include "trireme/base/units.hpp"
-#ifdef TRIREME_WITH_NCCL
 #include "trireme/backend/cuda/nccl_group.hpp"
-#endif
+#include "trireme/base/units.hpp"
+#include "trireme/features.hpp"
 
 namespace trireme::cuda {
 namespace {
@@ -46,14 +45,13 @@ Gpus find_gpus() {
 }
 
 std::vector<std::pair<std::string, std::string>> library_versions() {
-  return {
+  std::vector<std::pair<std::string, std::string>> versions{
       {"CUDA", fmt::format("{}.{}", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10)},
       {"cuDNN", fmt::format("{}.{}.{}", CUDNN_MAJOR, CUDNN_MINOR, CUDNN_PATCHLEVEL)},
       {"cuBLAS", fmt::format("{}.{}.{}", CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH)},
-#ifdef TRIREME_WITH_NCCL
-      {"NCCL", nccl_version()},
-#endif
   };
+  if constexpr (TRIREME_WITH_NCCL) versions.emplace_back("NCCL", nccl_version());
+  return versions;
 }
 
 CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
@@ -251,7 +249,7 @@ void CudaDevice::wait_event(int event) {
 
 void CudaDevice::wait_event_on_host(int event) { check(cudaEventSynchronize(events_[event]), "work on the GPU"); }
 
-#ifdef TRIREME_WITH_NCCL
+#if TRIREME_WITH_NCCL
 bool CudaDevice::has_groups() const { return has_nccl(); }
 std::string CudaDevice::name_group() { return name_nccl_group(); }
 std::unique_ptr<DeviceGroup> CudaDevice::join_group(const GroupPlan& plan) { return join_nccl_group(*this, plan); }
