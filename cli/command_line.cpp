@@ -63,7 +63,8 @@ class CommandLine {
 
 std::string version_text() {
   std::vector<std::string> libraries;
-  for (const auto& [name, version] : train::build_facts().at("libraries").items())
+  const Json facts = train::build_facts();
+  for (const auto& [name, version] : facts.at("libraries").items())
     libraries.push_back(fmt::format("{} {}", name, version.get<std::string>()));
   return fmt::format("trireme {}\n{}", perf::build_text(), fmt::join(libraries, ", "));
 }
