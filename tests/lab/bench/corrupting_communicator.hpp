@@ -18,7 +18,6 @@ class CorruptingCommunicator : public comm::Communicator {
   }
 
   std::string_view protocol() const override { return "corrupting"; }
-  [[noreturn]] void abort(int) override { std::abort(); }
 
  protected:
   void post_send(int slot, std::span<const std::byte> data, int to, int tag) override {
