@@ -13,6 +13,9 @@
 #include "trireme/data/readers.hpp"
 #include "trireme/features.hpp"
 
+#if TRIREME_WITH_PROTOBUF
+#include <google/protobuf/stubs/common.h>
+#endif
 #if TRIREME_WITH_JPEG
 #include <jpeglib.h>
 #endif
@@ -130,6 +133,9 @@ std::string other_files_text(const DatasetInfo& info) {
 
 std::vector<std::pair<std::string, std::string>> library_versions() {
   std::vector<std::pair<std::string, std::string>> versions;
+#if TRIREME_WITH_PROTOBUF
+  versions.emplace_back("protobuf", google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION));
+#endif
 #if TRIREME_WITH_JPEG
   const int number = LIBJPEG_TURBO_VERSION_NUMBER;
   versions.emplace_back("libjpeg-turbo",
