@@ -23,12 +23,11 @@
 
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/text_table.hpp"
 #include "trireme/base/unique_fd.hpp"
 #include "trireme/comm/grpc/grpc_world.hpp"
-#ifdef TRIREME_WITH_UCX
 #include "trireme/comm/ucx/make_communicator.hpp"
-#endif
-#include "trireme/base/text_table.hpp"
+#include "trireme/features.hpp"
 
 namespace {
 
@@ -151,7 +150,6 @@ Contestant grpc_contestant(int streams, std::int64_t part_bytes) {
           [join](int rank) { return std::make_unique<WorldCarrier>(join(rank)); }};
 }
 
-#ifdef TRIREME_WITH_UCX
 class UcxCarrier : public Carrier {
  public:
   explicit UcxCarrier(std::unique_ptr<comm::World> control)
@@ -173,7 +171,6 @@ Contestant ucx_contestant() {
   const auto join = two_tasks(defaults.streams, defaults.part_bytes);
   return {"UCX", [join](int rank) { return std::make_unique<UcxCarrier>(join(rank)); }};
 }
-#endif
 
 // Both processes go through the same rounds; the sender measures.
 void run(std::vector<Contestant>& contestants, int rank, int rounds, std::size_t bytes, int pipe) {
@@ -245,9 +242,7 @@ int main(int argc, char** argv) {
         {"memcpy", [&](int) { return std::make_unique<MemcpyCarrier>(bytes); }},
         grpc_contestant(defaults.streams, defaults.part_bytes),
     };
-#ifdef TRIREME_WITH_UCX
-    contestants.push_back(ucx_contestant());
-#endif
+    if constexpr (TRIREME_WITH_UCX) contestants.push_back(ucx_contestant());
     for (int i = 3; i < argc; ++i) {
       int streams = 0, kib = 0;
       if (std::sscanf(argv[i], "%d:%d", &streams, &kib) != 2) bad_input("'{}' is not STREAMS:PART_KIB", argv[i]);

@@ -36,7 +36,8 @@ struct OptionalLibrary {
 constexpr std::array kOptionalLibraries{
     OptionalLibrary{"oneDNN", "libdnnl-dev", "fast kernels on the CPU", true},
     OptionalLibrary{"MPI", "openmpi-bin, libopenmpi-dev", "several processes and nodes", true},
-    OptionalLibrary{"gRPC", "libgrpc++-dev, protobuf-compiler", "parameter servers over TCP", true},
+    OptionalLibrary{"protobuf", "libprotobuf-dev, protobuf-compiler", "TFRecords, ONNX files and gRPC", true},
+    OptionalLibrary{"gRPC", "libgrpc++-dev", "parameter servers over TCP", true},
     OptionalLibrary{"UCX", "libucx-dev", "RDMA networks", true},
     OptionalLibrary{"libjpeg-turbo", "libjpeg-dev", "real images", true},
     OptionalLibrary{"zlib", "zlib1g-dev", "compressed data sets, such as MNIST", true},

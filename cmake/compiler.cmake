@@ -16,9 +16,12 @@ if(TRIREME_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # it takes sources t
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 
-# Paths are relative to the sources, so that what one clone has compiled another finds.
+# Paths are relative to the sources, so that what one clone has compiled another finds: ccache makes those of its command
+# line relative, the compiler those in __FILE__, which tests have by the hundred.
+option(TRIREME_CCACHE "Use ccache if it is found" ON)
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 find_program(CCACHE ccache)
-if(CCACHE)
+if(TRIREME_CCACHE AND CCACHE)
   set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
@@ -28,7 +31,8 @@ endif()
 add_library(trireme_warnings INTERFACE)
 if(NOT TRIREME_SANITIZE)
   target_compile_options(trireme_warnings INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wconversion>
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wconversion
+      -Werror=undef>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
 endif()
 

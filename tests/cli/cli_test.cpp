@@ -165,8 +165,9 @@ TEST(Cli, DoctorMeasures) {
   EXPECT_FALSE(doctor.at("build").at("version").get<std::string>().empty());
   // What is supported is either in the build or named with its package.
   const json& missing = doctor.at("missing_libraries");
-  for (const auto& [library, package] : {std::pair("oneDNN", "libdnnl-dev"), std::pair("libjpeg-turbo", "libjpeg-dev"),
-                                         std::pair("zlib", "zlib1g-dev")}) {
+  for (const auto& [library, package] :
+       {std::pair("oneDNN", "libdnnl-dev"), std::pair("libjpeg-turbo", "libjpeg-dev"),
+        std::pair("protobuf", "libprotobuf-dev, protobuf-compiler"), std::pair("zlib", "zlib1g-dev")}) {
     const bool found = doctor.at("build").at("libraries").contains(library);
     const auto named = std::find_if(missing.begin(), missing.end(),
                                     [package](const json& each) { return each.at("package") == package; });

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/run_command.hpp"
+#include "tests/support/libraries.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace trireme::testkit {
@@ -42,6 +43,7 @@ TEST_F(ConfigFile, SetsOptionsAndTheCommandLineWins) {
 }
 
 TEST_F(ConfigFile, ALaunchTakesWhatIsItsOwnAndHandsTheRestOn) {
+  if (!has_library("MPI")) GTEST_SKIP() << "this build has no MPI";
   const std::string file = config(R"({"workers": 2, "batch-size": 3, "model": "lenet", "no-dropout": true})");
   const Words launch{"launch", "--config", file, "--dry-run", "--oversubscribe"};
   Words words = launch;

@@ -27,7 +27,7 @@ if(TRIREME_BUILD_EXAMPLES)
   set_tests_properties(Example.DistributedTrainsLikeOne PROPERTIES LABELS distributed TIMEOUT 120 SKIP_RETURN_CODE 77)
   add_test(NAME Example.MnistLearnsInEveryMode
     COMMAND ${CMAKE_CURRENT_LIST_DIR}/mnist_example.sh $<TARGET_FILE:example_mnist> $<TARGET_FILE:trireme_cli>
-            $<$<BOOL:${MPI_CXX_FOUND}>:mpi> $<$<BOOL:${TRIREME_WITH_GRPC}>:grpc>
+            $<$<BOOL:${TRIREME_WITH_MPI}>:mpi> $<$<BOOL:${TRIREME_WITH_GRPC}>:grpc>
     COMMAND_EXPAND_LISTS)
   set_tests_properties(Example.MnistLearnsInEveryMode PROPERTIES LABELS distributed TIMEOUT 240 PROCESSORS 2)
 endif()

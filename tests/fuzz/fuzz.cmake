@@ -1,5 +1,5 @@
 # One program per fuzz_*.cpp: a reader on inputs that are changed at random, always the same ones.
-if(JPEG_FOUND AND ZLIB_FOUND AND TRIREME_WITH_PROTOBUF)
+if(has_all_formats)
   file(GLOB targets CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/fuzz_*.cpp)
   foreach(source IN LISTS targets)
     get_filename_component(target ${source} NAME_WE)

@@ -1,5 +1,5 @@
 # Communication between real processes, started by the mpirun that belongs to the MPI of this build.
-if(NOT MPI_CXX_FOUND)
+if(NOT TRIREME_WITH_MPI)
   return()
 endif()
 

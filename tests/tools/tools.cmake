@@ -1,9 +1,17 @@
 # The scripts of the project.
 add_test(NAME tools.setup COMMAND ${CMAKE_CURRENT_LIST_DIR}/setup_test.sh ${PROJECT_SOURCE_DIR}/tools/setup)
-foreach(script tools/format tools/setup-peers .ci/run)
+foreach(script tools/format tools/setup-peers tools/variants tools/bare-machine .ci/run)
   add_test(NAME tools.syntax.${script} COMMAND bash -n ${PROJECT_SOURCE_DIR}/${script})
   set_tests_properties(tools.syntax.${script} PROPERTIES LABELS unit)
 endforeach()
+# An #ifdef would see the 0 of trireme/features.hpp as a yes, and nothing where that is not included.
+add_test(NAME tools.features COMMAND bash -c
+  "! grep -rnE '(ifn?def|defined) *[(]?TRIREME_WITH_' --include=*.[ch]pp --include=*.cu trireme cli tests bench examples"
+  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+# With the clone's path in it, a file is compiled again in another clone instead of coming from the compiler cache.
+add_test(NAME tools.ccache COMMAND bash -c
+  "! grep -aoE -m1 '${PROJECT_SOURCE_DIR}/(trireme|tests)/[^ ]*pp' $<TARGET_FILE:trireme> $<TARGET_FILE:test_base>")
+set_tests_properties(tools.features tools.ccache PROPERTIES LABELS unit)
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(Python3_FOUND)
   add_test(NAME tools.layers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/layers.py ${PROJECT_SOURCE_DIR})

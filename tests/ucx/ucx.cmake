@@ -1,5 +1,5 @@
 # UCX between real processes.
-if(NOT ucx_FOUND)
+if(NOT TRIREME_WITH_UCX)
   return()
 endif()
 
@@ -18,7 +18,7 @@ target_link_libraries(ucx_idle_wait PRIVATE trireme::trireme trireme_warnings)
 add_test(NAME ucx.idle_wait COMMAND ${CMAKE_COMMAND} -E env UCX_TLS=tcp,self $<TARGET_FILE:ucx_idle_wait>)
 set_tests_properties(ucx.idle_wait PROPERTIES LABELS distributed TIMEOUT 120)
 
-if(NOT MPI_CXX_FOUND)
+if(NOT TRIREME_WITH_MPI)
   return()
 endif()
 add_executable(ucx_suite ucx/ucx_suite.cpp comm/communicator_suite.cpp comm/all_reduce_check.cpp)

@@ -9,16 +9,11 @@
 #include <cstring>
 
 #include "trireme/base/error.hpp"
-#include "trireme/comm/local/run_local.hpp"
-#ifdef TRIREME_WITH_GRPC
 #include "trireme/comm/grpc/grpc_world.hpp"
-#endif
-#ifdef TRIREME_WITH_MPI
+#include "trireme/comm/local/run_local.hpp"
 #include "trireme/comm/mpi/mpi_world.hpp"
-#endif
-#ifdef TRIREME_WITH_UCX
 #include "trireme/comm/ucx/make_communicator.hpp"
-#endif
+#include "trireme/features.hpp"
 
 namespace trireme::comm {
 namespace {
@@ -66,83 +61,59 @@ LaunchPlace launch_place() {
 std::unique_ptr<World> join_world() {
   const LaunchPlace place = launch_place();
   if (place.size == 1) return std::make_unique<SingleWorld>();
-#ifdef TRIREME_WITH_MPI
-  auto world = mpi::join();
-  if (const int joined = world->communicator().size(); joined != place.size) {
-    fail(ErrorKind::unavailable,
-         "{} has started {} ranks, but MPI sees {} of them: the launcher and the MPI library do not match; under "
-         "Slurm, try srun --mpi=pmix or --mpi=pmi2",
-         place.launcher, place.size, joined);
+  if constexpr (TRIREME_WITH_MPI) {
+    auto world = mpi::join();
+    if (const int joined = world->communicator().size(); joined != place.size) {
+      fail(ErrorKind::unavailable,
+           "{} has started {} ranks, but MPI sees {} of them: the launcher and the MPI library do not match; under "
+           "Slurm, try srun --mpi=pmix or --mpi=pmi2",
+           place.launcher, place.size, joined);
+    }
+    return world;
   }
-  return world;
-#else
   fail(ErrorKind::unavailable,
        "{} has started {} ranks, but this build has no MPI to join them: install libopenmpi-dev and build again",
        place.launcher, place.size);
-#endif
 }
 
 std::vector<std::pair<std::string, std::string>> transport_versions() {
-  return {
-#ifdef TRIREME_WITH_MPI
-      {"MPI", mpi::library_version()},
-#endif
-#ifdef TRIREME_WITH_GRPC
-      {"gRPC", rpc::library_version()},
-#endif
-#ifdef TRIREME_WITH_UCX
-      {"UCX", ucx::library_version()},
-#endif
-  };
+  std::vector<std::pair<std::string, std::string>> versions;
+  if constexpr (TRIREME_WITH_MPI) versions.emplace_back("MPI", mpi::library_version());
+  if constexpr (TRIREME_WITH_GRPC) versions.emplace_back("gRPC", rpc::library_version());
+  if constexpr (TRIREME_WITH_UCX) versions.emplace_back("UCX", ucx::library_version());
+  return versions;
 }
 
 bool has_transport(const std::string& library) {
   return std::ranges::any_of(transport_versions(), [&](const auto& known) { return known.first == library; });
 }
 
+std::vector<std::string> cluster_protocols() { return {"grpc", "grpc+ucx", "grpc+mpi"}; }
+
+std::unique_ptr<Communicator> add_ucx(Communicator& ranks) {
+  if constexpr (TRIREME_WITH_UCX) return ucx::make_communicator(ranks);
+  return nullptr;
+}
+
 namespace {
 
-[[noreturn, maybe_unused]] void lacks(const std::string& protocol, const char* what, const char* packages) {
+[[noreturn]] void lacks(const std::string& protocol, const char* what, const char* packages) {
   fail(ErrorKind::unavailable, "--protocol {}: this build has no {}; install {} and build again", protocol, what,
        packages);
 }
 
-}  // namespace
-
-std::vector<std::string> cluster_protocols() { return {"grpc", "grpc+ucx", "grpc+mpi"}; }
-
-std::unique_ptr<Communicator> add_ucx([[maybe_unused]] Communicator& ranks) {
-#ifdef TRIREME_WITH_UCX
-  return ucx::make_communicator(ranks);
-#else
-  return nullptr;
-#endif
-}
-
-#ifndef TRIREME_WITH_GRPC
-
-std::unique_ptr<World> join_world(const ClusterPlace& place, std::function<void(const std::string&)>) {
-  lacks(place.protocol, "gRPC", "libgrpc++-dev and protobuf-compiler");
-}
-
-#else
-
-namespace {
-
-std::unique_ptr<World> join_mpi([[maybe_unused]] const ClusterPlace& place,
-                                [[maybe_unused]] std::function<Presence(int)> presence) {
-#ifdef TRIREME_WITH_MPI
-  mpi::MpiOptions options;
-  options.presence = std::move(presence);
-  auto world = mpi::join(options);
-  if (world->communicator().size() != place.spec.size() || world->communicator().rank() != place.rank()) {
-    fail(ErrorKind::failed, "{} is rank {} of {} for MPI, not {} of {}", to_string(place.place),
-         world->communicator().rank(), world->communicator().size(), place.rank(), place.spec.size());
+std::unique_ptr<World> join_mpi(const ClusterPlace& place, std::function<Presence(int)> presence) {
+  if constexpr (TRIREME_WITH_MPI) {
+    mpi::MpiOptions options;
+    options.presence = std::move(presence);
+    auto world = mpi::join(options);
+    if (world->communicator().size() != place.spec.size() || world->communicator().rank() != place.rank()) {
+      fail(ErrorKind::failed, "{} is rank {} of {} for MPI, not {} of {}", to_string(place.place),
+           world->communicator().rank(), world->communicator().size(), place.rank(), place.spec.size());
+    }
+    return world;
   }
-  return world;
-#else
   lacks(place.protocol, "MPI", "libopenmpi-dev");
-#endif
 }
 
 rpc::RpcOptions rpc_options(const ClusterPlace& place, std::function<void(const std::string&)> log) {
@@ -201,9 +172,8 @@ class ClusterWorld : public World {
 }  // namespace
 
 std::unique_ptr<World> join_world(const ClusterPlace& place, std::function<void(const std::string&)> log) {
-  return std::make_unique<ClusterWorld>(place, std::move(log));
+  if constexpr (TRIREME_WITH_GRPC) return std::make_unique<ClusterWorld>(place, std::move(log));
+  lacks(place.protocol, "gRPC", "libgrpc++-dev and protobuf-compiler");
 }
-
-#endif
 
 }  // namespace trireme::comm

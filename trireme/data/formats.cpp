@@ -11,11 +11,15 @@
 #include "trireme/base/error.hpp"
 #include "trireme/data/files.hpp"
 #include "trireme/data/readers.hpp"
+#include "trireme/features.hpp"
 
-#ifdef TRIREME_WITH_JPEG
+#if TRIREME_WITH_PROTOBUF
+#include <google/protobuf/stubs/common.h>
+#endif
+#if TRIREME_WITH_JPEG
 #include <jpeglib.h>
 #endif
-#ifdef TRIREME_WITH_ZLIB
+#if TRIREME_WITH_ZLIB
 #include <zlib.h>
 #endif
 
@@ -23,15 +27,11 @@ namespace trireme::data {
 namespace {
 
 std::shared_ptr<const Dataset> open_records(const std::string& path, const OpenOptions& options) {
-#ifdef TRIREME_WITH_PROTOBUF
-  return open_tfrecords(path, options);
-#else
-  static_cast<void>(options);
+  if constexpr (TRIREME_WITH_PROTOBUF) return open_tfrecords(path, options);
   fail(ErrorKind::unavailable,
        "'{}' holds TFRecords, but this build has no protobuf: install libprotobuf-dev and protobuf-compiler and build "
        "again",
        path);
-#endif
 }
 
 // Added formats come last. Pointers to them stay valid.
@@ -132,16 +132,19 @@ std::string other_files_text(const DatasetInfo& info) {
 }
 
 std::vector<std::pair<std::string, std::string>> library_versions() {
-  return {
-#ifdef TRIREME_WITH_JPEG
-      {"libjpeg-turbo",
-       fmt::format("{}.{}.{}", LIBJPEG_TURBO_VERSION_NUMBER / 1'000'000, LIBJPEG_TURBO_VERSION_NUMBER / 1'000 % 1'000,
-                   LIBJPEG_TURBO_VERSION_NUMBER % 1'000)},
+  std::vector<std::pair<std::string, std::string>> versions;
+#if TRIREME_WITH_PROTOBUF
+  versions.emplace_back("protobuf", google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION));
 #endif
-#ifdef TRIREME_WITH_ZLIB
-      {"zlib", zlibVersion()},
+#if TRIREME_WITH_JPEG
+  const int number = LIBJPEG_TURBO_VERSION_NUMBER;
+  versions.emplace_back("libjpeg-turbo",
+                        fmt::format("{}.{}.{}", number / 1'000'000, number / 1'000 % 1'000, number % 1'000));
 #endif
-  };
+#if TRIREME_WITH_ZLIB
+  versions.emplace_back("zlib", zlibVersion());
+#endif
+  return versions;
 }
 
 }  // namespace trireme::data

@@ -1,6 +1,7 @@
 #include "trireme/data/gzip.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/features.hpp"
 
 namespace trireme::data {
 
@@ -13,7 +14,7 @@ bool looks_compressed(std::span<const std::byte> head) {
 
 }  // namespace trireme::data
 
-#ifdef TRIREME_WITH_ZLIB
+#if TRIREME_WITH_ZLIB
 
 #include <fcntl.h>
 #include <sys/statvfs.h>

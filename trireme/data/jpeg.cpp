@@ -1,8 +1,9 @@
 #include "trireme/data/jpeg.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/features.hpp"
 
-#ifdef TRIREME_WITH_JPEG
+#if TRIREME_WITH_JPEG
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>

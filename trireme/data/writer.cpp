@@ -20,6 +20,7 @@
 #include "trireme/data/files.hpp"
 #include "trireme/data/parallel.hpp"
 #include "trireme/data/split_writer.hpp"
+#include "trireme/features.hpp"
 
 namespace trireme::data {
 namespace {
@@ -168,19 +169,17 @@ void check_format(const std::string& format) {
   if (format != "tfrecord" && format != "folder" && format != "idx") {
     bad_input("unknown output format '{}'; allowed: tfrecord, folder, idx", format);
   }
-#ifndef TRIREME_WITH_PROTOBUF
-  if (format == "tfrecord") {
+  if (format == "tfrecord" && !TRIREME_WITH_PROTOBUF) {
     fail(ErrorKind::unavailable,
          "this build cannot write TFRecords: install libprotobuf-dev and protobuf-compiler and build again");
   }
-#endif
 }
 
 std::unique_ptr<SplitWriter> make_writer(const std::string& format, const SplitPlan& plan) {
   if (format == "idx") return write_idx(plan);
-#ifdef TRIREME_WITH_PROTOBUF
-  if (format == "tfrecord") return write_tfrecords(plan);
-#endif
+  if constexpr (TRIREME_WITH_PROTOBUF) {
+    if (format == "tfrecord") return write_tfrecords(plan);
+  }
   return write_image_folder(plan);
 }
 

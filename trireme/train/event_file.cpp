@@ -13,14 +13,15 @@
 #include "trireme/base/new_file.hpp"
 #include "trireme/comm/host.hpp"
 #include "trireme/data/record_file.hpp"
-#ifdef TRIREME_WITH_PROTOBUF
+#include "trireme/features.hpp"
+#if TRIREME_WITH_PROTOBUF
 #include "trireme/train/event.pb.h"
 #endif
 
 namespace trireme::train {
 namespace {
 
-#ifdef TRIREME_WITH_PROTOBUF
+#if TRIREME_WITH_PROTOBUF
 std::string version_message(double wall_seconds) {
   pb::Event message;
   message.set_wall_time(wall_seconds);

@@ -5,11 +5,10 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/new_file.hpp"
+#include "trireme/features.hpp"
+#include "trireme/onnx/model_file.hpp"
 #include "trireme/train/checkpoint.hpp"
 #include "trireme/train/trained_on.hpp"
-#ifdef TRIREME_WITH_PROTOBUF
-#include "trireme/onnx/model_file.hpp"
-#endif
 
 namespace trireme::train {
 namespace {
@@ -39,22 +38,22 @@ Metadata usage_of(const TrainingState& state, const Network& model) {
   return usage;
 }
 
-void write_onnx([[maybe_unused]] const TrainedNetwork& network) {
-#ifdef TRIREME_WITH_PROTOBUF
-  NewFile file(network.options.out);
-  file.write(onnx::to_onnx({.name = network.model.info.name,
-                            .graph = network.graph,
-                            .images = network.model.images,
-                            .logits = network.model.logits,
-                            .values = network.values,
-                            .any_batch = !network.options.batch_size,
-                            .metadata = usage_of(network.checkpoint.state(), network.model.info)}));
-  file.commit();
-#else
-  fail(ErrorKind::unavailable,
-       "this build cannot write ONNX files: build with the packages libprotobuf-dev and protobuf-compiler, or export "
-       "safetensors");
-#endif
+void write_onnx(const TrainedNetwork& network) {
+  if constexpr (TRIREME_WITH_PROTOBUF) {
+    NewFile file(network.options.out);
+    file.write(onnx::to_onnx({.name = network.model.info.name,
+                              .graph = network.graph,
+                              .images = network.model.images,
+                              .logits = network.model.logits,
+                              .values = network.values,
+                              .any_batch = !network.options.batch_size,
+                              .metadata = usage_of(network.checkpoint.state(), network.model.info)}));
+    file.commit();
+  } else {
+    fail(ErrorKind::unavailable,
+         "this build cannot write ONNX files: build with the packages libprotobuf-dev and protobuf-compiler, or export "
+         "safetensors");
+  }
 }
 
 void write_weights(const TrainedNetwork& network) {

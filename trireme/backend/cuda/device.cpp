@@ -41,14 +41,13 @@ Gpus find_gpus() {
 }
 
 std::vector<std::pair<std::string, std::string>> library_versions() {
-  return {
+  std::vector<std::pair<std::string, std::string>> versions{
       {"CUDA", fmt::format("{}.{}", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10)},
       {"cuDNN", fmt::format("{}.{}.{}", CUDNN_MAJOR, CUDNN_MINOR, CUDNN_PATCHLEVEL)},
       {"cuBLAS", fmt::format("{}.{}.{}", CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH)},
-#ifdef TRIREME_WITH_NCCL
-      {"NCCL", nccl_version()},
-#endif
   };
+  if constexpr (TRIREME_WITH_NCCL) versions.emplace_back("NCCL", nccl_version());
+  return versions;
 }
 
 CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "trireme/features.hpp"
 #include "trireme/plan/backend.hpp"
 
 namespace trireme::cuda {
@@ -49,7 +50,7 @@ class CudaDevice final : public ComputeDevice {
   int record_event() override;
   void wait_event(int event) override;
   void wait_event_on_host(int event) override;
-#ifdef TRIREME_WITH_NCCL  // nccl_group.cpp; a group can have each GPU only once
+#if TRIREME_WITH_NCCL  // nccl_group.cpp; a group can have each GPU only once
   bool has_groups() const override;
   std::string name_group() override;
   std::unique_ptr<DeviceGroup> join_group(const GroupPlan& plan) override;

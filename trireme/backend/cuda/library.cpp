@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "trireme/base/error.hpp"
+#include "trireme/features.hpp"
 
 namespace trireme::cuda {
 
