@@ -142,7 +142,7 @@ MemorySummary plan_memory(Program& program, const InPlacePairs& in_place, const 
   set_lifetimes(program);
   MemorySummary summary;
   for (const Buffer& buffer : program.buffers) {
-    if (buffer.kind == MemoryKind::arena) summary.unplanned_bytes += aligned(buffer.bytes);
+    if (buffer.kind == MemoryKind::arena && buffer.shares < 0) summary.unplanned_bytes += aligned(buffer.bytes);
   }
   if (options.plan_memory) share_in_place(program, in_place);
 
@@ -163,7 +163,8 @@ MemorySummary plan_memory(Program& program, const InPlacePairs& in_place, const 
   }
   for (std::size_t i = 0; i < program.buffers.size(); ++i) {
     Buffer& buffer = program.buffers[i];
-    if (buffer.shares >= 0) buffer.offset = program.buffers[root_of(program.buffers, static_cast<int>(i))].offset;
+    if (buffer.shares < 0) continue;
+    buffer.offset = program.buffers[root_of(program.buffers, static_cast<int>(i))].offset + buffer.within;
   }
   summary.peak_live_bytes = peak_of({roots.begin(), roots.end()}, static_cast<int>(program.instructions.size()));
   for (const Buffer& buffer : program.buffers) {
