@@ -175,7 +175,8 @@ MemorySummary plan_memory(Program& program, const InPlacePairs& in_place, const 
     if (instruction.scratch >= 0) {
       summary.scratch_bytes = std::max(summary.scratch_bytes, program.buffers[instruction.scratch].bytes);
     }
-    const auto* apply = instruction.node == nullptr ? nullptr : instruction.node->as<op::ApplyGradients>();
+    const bool is_update = instruction.node != nullptr && !instruction.collects;
+    const auto* apply = is_update ? instruction.node->as<op::ApplyGradients>() : nullptr;
     for (std::size_t i = 1; apply != nullptr && i < instruction.inputs.size(); i += 2) {
       summary.optimizer_bytes += op::state_count(apply->rule.kind) * program.buffers[instruction.inputs[i]].bytes;
     }

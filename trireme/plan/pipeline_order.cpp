@@ -121,6 +121,11 @@ class Clock {
 
 }  // namespace
 
+std::string_view to_string(PipelineTask task) {
+  constexpr std::array<std::string_view, 3> kNames{"forward", "backward", "weights"};
+  return kNames[static_cast<std::size_t>(task)];
+}
+
 std::string_view to_string(PipelineKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
 
 std::optional<PipelineKind> find_pipeline_kind(std::string_view name) {

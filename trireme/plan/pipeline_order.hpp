@@ -16,6 +16,8 @@ enum class PipelineTask : std::uint8_t {
   weights,   // gradients of weights
 };
 
+std::string_view to_string(PipelineTask task);
+
 enum class PipelineKind : std::uint8_t {
   gpipe,        // all micro-batches forward, then all backward (Huang et al. 2019)
   one_forward,  // "1f1b": backward as early as possible, so that stages keep few micro-batches (Narayanan et al. 2019)

@@ -205,33 +205,6 @@ VariableOwners owners_by_part(const PlanGraph& graph, const Parts& parts, const 
   return result;
 }
 
-std::vector<PartWork> work_of(const Graph& graph, const Parts& parts, int count) {
-  std::vector<PartWork> work(static_cast<std::size_t>(count));
-  std::map<std::pair<std::pair<NodeId, int>, int>, bool> sent;
-  for (const Node& node : graph.nodes()) {
-    const Parts::Place& place = parts.nodes[static_cast<std::size_t>(node.id)];
-    if (place.part < 0) continue;
-    PartWork& own = work[static_cast<std::size_t>(place.part)];
-    if (node.as<op::Variable>() != nullptr) {
-      own.variable_bytes += node.outputs[0].bytes();
-      continue;
-    }
-    if (is_source(node)) continue;
-    const double seconds = seconds_of(node);
-    (place.phase == Phase::forward    ? own.forward
-     : place.phase == Phase::backward ? own.backward
-                                      : own.weights) += seconds;
-    for (const Tensor& input : node.inputs) {
-      const int from = parts.nodes[static_cast<std::size_t>(input.node)].part;
-      if (from < 0 || from == place.part ||
-          !sent.emplace(std::pair(std::pair(input.node, input.output), place.part), true).second)
-        continue;
-      work[static_cast<std::size_t>(from)].sent_bytes += input.type().bytes();
-    }
-  }
-  return work;
-}
-
 std::vector<std::string> balanced_cuts(const Graph& graph, int parts) {
   // Of the nodes at which a part may begin, the work up to there: forward's, as backward's is in proportion to it.
   const Parts whole = divide(graph, {});
@@ -279,6 +252,37 @@ std::vector<std::string> balanced_cuts(const Graph& graph, int parts) {
 std::vector<std::string> choose_cuts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
                                      int parts) {
   return balanced_cuts(*fuse_operations(prune(graph, fetches), backend.masks_from_src()).graph, parts);
+}
+
+std::vector<PartWork> work_of_parts(const Graph& whole, std::span<const Tensor> fetches, const Backend& backend,
+                                    const std::vector<std::string>& cuts) {
+  const PlanGraph plan = fuse_operations(prune(whole, fetches), backend.masks_from_src());
+  const Graph& graph = *plan.graph;
+  const Parts parts = divide(graph, cuts);
+  std::vector<PartWork> work(cuts.size() + 1);
+  std::map<std::pair<std::pair<NodeId, int>, int>, bool> sent;
+  for (const Node& node : graph.nodes()) {
+    const Parts::Place& place = parts.nodes[static_cast<std::size_t>(node.id)];
+    if (place.part < 0) continue;
+    PartWork& own = work[static_cast<std::size_t>(place.part)];
+    if (node.as<op::Variable>() != nullptr) {
+      own.variable_bytes += node.outputs[0].bytes();
+      continue;
+    }
+    if (is_source(node)) continue;
+    const double seconds = seconds_of(node);
+    (place.phase == Phase::forward    ? own.forward
+     : place.phase == Phase::backward ? own.backward
+                                      : own.weights) += seconds;
+    for (const Tensor& input : node.inputs) {
+      const int from = parts.nodes[static_cast<std::size_t>(input.node)].part;
+      if (from < 0 || from == place.part ||
+          !sent.emplace(std::pair(std::pair(input.node, input.output), place.part), true).second)
+        continue;
+      work[static_cast<std::size_t>(from)].sent_bytes += input.type().bytes();
+    }
+  }
+  return work;
 }
 
 }  // namespace trireme

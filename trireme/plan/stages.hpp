@@ -54,7 +54,8 @@ struct PartWork {
   std::int64_t sent_bytes = 0;                    // to other parts
   std::int64_t variable_bytes = 0;
 };
-std::vector<PartWork> work_of(const Graph& graph, const Parts& parts, int count);
+std::vector<PartWork> work_of_parts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
+                                    const std::vector<std::string>& cuts);
 
 // Replaces a program of one micro-batch.
 void keep_stage(Program& program, InPlacePairs& in_place, const Parts& parts, const StageOptions& options);
