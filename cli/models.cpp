@@ -82,8 +82,10 @@ void list_models(const ModelsOptions& options) {
                    fmt::format("{:.3f}", network->counts.forward_macs / 1e9), info.description});
   }
   if (options.json) return print(list);
-  fmt::print("{}\nLayers of a network: trireme models --model NAME; its plan: trireme models --model NAME --plan\n",
-             table.text());
+  fmt::print(
+      "{}resnet<9n+2>_v2 such as resnet29_v2 and resnet1001_v2: Keras' CIFAR-10 ResNet v2 of any depth\n"
+      "\nLayers of a network: trireme models --model NAME; its plan: trireme models --model NAME --plan\n",
+      table.text());
 }
 
 struct Layer {
