@@ -10,6 +10,7 @@
 
 #include "cli/checks.hpp"
 #include "cli/commands.hpp"
+#include "cli/models_stages.hpp"
 #include "cli/table_options.hpp"
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/error.hpp"
@@ -34,6 +35,7 @@ struct ModelsOptions {
   train::StepOptions step;  // the part that the plan depends on
   int servers = 0, workers = 1;
   std::string placement = "round_robin";
+  StagesRequest stages;
 };
 
 void print(const Json& json) { fmt::print("{}\n", json.dump(2)); }
@@ -80,8 +82,10 @@ void list_models(const ModelsOptions& options) {
                    fmt::format("{:.3f}", network->counts.forward_macs / 1e9), info.description});
   }
   if (options.json) return print(list);
-  fmt::print("{}\nLayers of a network: trireme models --model NAME; its plan: trireme models --model NAME --plan\n",
-             table.text());
+  fmt::print(
+      "{}resnet<9n+2>_v2 such as resnet29_v2 and resnet1001_v2: Keras' CIFAR-10 ResNet v2 of any depth\n"
+      "\nLayers of a network: trireme models --model NAME; its plan: trireme models --model NAME --plan\n",
+      table.text());
 }
 
 struct Layer {
@@ -193,9 +197,10 @@ void show_plan(const ModelsOptions& options) {
   if (options.servers > 0) step_options.distribution.placement = options.placement;
   const train::StepConfig config = resolve(step_options, {.workers = options.workers, .servers = options.servers});
 
+  const TuningOptions tuning = train::tuning_options(config, perf::read_machine());
+  if (options.stages.stages > 0) return show_stages(config, options.stages, tuning, options.json);
   Graph graph;
   const train::StepGraph step = build_step(graph, config);
-  const TuningOptions tuning = train::tuning_options(config, perf::read_machine());
   const auto backend = make_backend(config.backend, tuning);
   VariableLayouts layouts;
   CompileOptions compiling = compile_options(config);
@@ -336,6 +341,18 @@ Command add_models(CLI::App& parent) {
                   "With --plan: show the step of one of N workers, and when gradients are sent")
       ->needs(plan)
       ->check(whole_number(1, 1 << 20));
+  StagesRequest& stages = options->stages;
+  CLI::Option* pipeline =
+      app->add_option("--stages", stages.stages, "With --plan: cut the network into N stages of a pipeline")
+          ->needs(plan)
+          ->check(whole_number(1, 1 << 10));
+  app->add_option("--micro-batches", stages.micro_batches, "Parts of the step's images that follow each other")
+      ->needs(pipeline)
+      ->check(whole_number(1, 1 << 16))
+      ->capture_default_str();
+  app->add_option("--schedule", stages.schedule, "gpipe, 1f1b, interleaved or zb-h1")
+      ->needs(pipeline)
+      ->capture_default_str();
   app->add_option("--placement", options->placement,
                   "round_robin: in order of creation; greedy: to the server with the fewest bytes so far; split: large "
                   "variables in one piece per server")

@@ -1,4 +1,5 @@
-// ResNet for CIFAR-10: three stages of blocks of two 3x3 convolutions, with parameter-free shortcuts.
+// ResNets for CIFAR-10: three stages of blocks of two 3x3 convolutions, with parameter-free shortcuts; and Keras'
+// version 2 (cifar10_resnet.py), which HyPar-Flow trains with up to some 5,000 layers.
 #include "trireme/models/networks.hpp"
 
 namespace trireme::networks {
@@ -21,6 +22,10 @@ Tensor block(LayerBuilder& layers, Tensor src, std::int64_t channels, std::int64
   return relu(binary(op::BinaryKind::add, x, skipped, "add"), "relu");
 }
 
+constexpr BatchNormConfig kKeras{.decay = 0.99f, .epsilon = 1e-3f, .gamma = true};
+
+Tensor activated(LayerBuilder& layers, Tensor src) { return relu(layers.batch_norm(src, kKeras), "relu"); }
+
 }  // namespace
 
 Tensor cifar_resnet(LayerBuilder& layers, Tensor images, int blocks_per_stage) {
@@ -34,6 +39,27 @@ Tensor cifar_resnet(LayerBuilder& layers, Tensor images, int blocks_per_stage) {
     }
   }
   return layers.spatial_mean(x);
+}
+
+// Convolutions have biases, as Keras' have by default.
+Tensor keras_resnet_v2(LayerBuilder& layers, Tensor images, int blocks_per_stage) {
+  Tensor x = activated(layers, layers.convolution(images, {.channels = 16, .kernel = {3, 3}, .relu = false}));
+  for (int stage = 0; stage < 3; ++stage) {
+    const LayerBuilder::Scope stage_scope(layers, "stage" + std::to_string(stage + 1));
+    const std::int64_t middle = stage == 0 ? 16 : std::int64_t{32} << stage, channels = std::int64_t{64} << stage;
+    for (int i = 0; i < blocks_per_stage; ++i) {
+      const LayerBuilder::Scope block_scope(layers, "block" + std::to_string(i + 1));
+      const bool is_first = i == 0;
+      const std::int64_t stride = stage > 0 && is_first ? 2 : 1;
+      Tensor y = stage == 0 && is_first ? x : activated(layers, x);
+      y = layers.convolution(y, {.channels = middle, .stride = stride, .relu = false});
+      y = layers.convolution(activated(layers, y), {.channels = middle, .kernel = {3, 3}, .relu = false});
+      y = layers.convolution(activated(layers, y), {.channels = channels, .relu = false});
+      if (is_first) x = layers.convolution(x, {.channels = channels, .stride = stride, .relu = false}, "shortcut");
+      x = binary(op::BinaryKind::add, x, y, "add");
+    }
+  }
+  return layers.spatial_mean(activated(layers, x));
 }
 
 }  // namespace trireme::networks

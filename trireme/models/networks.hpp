@@ -28,5 +28,6 @@ Tensor inception4(LayerBuilder& layers, Tensor images);
 enum class ResnetVersion : std::uint8_t { v1, v1_5, v2 };
 Tensor resnet(LayerBuilder& layers, Tensor images, const Four& depths, ResnetVersion version);
 Tensor cifar_resnet(LayerBuilder& layers, Tensor images, int blocks_per_stage);
+Tensor keras_resnet_v2(LayerBuilder& layers, Tensor images, int blocks_per_stage);
 
 }  // namespace trireme::networks

@@ -9,6 +9,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/plan/passes.hpp"
 #include "trireme/plan/program.hpp"
+#include "trireme/plan/stages.hpp"
 
 namespace trireme {
 namespace {
@@ -91,6 +92,8 @@ Program Compiler::run() {
   }
   add_fetches();
   program_.recomputation = measure_recomputation(program_, plan_.copies, in_place_, options_);
+  if (const StageOptions* stages = options_.stages.get())
+    keep_stage(program_, in_place_, divide(graph(), stages->cuts), *stages);
   program_.memory = plan_memory(program_, in_place_, options_);
   program_.graph = std::move(plan_.graph);
   return std::move(program_);
@@ -316,7 +319,16 @@ Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backe
   }
   check_precision(options.precision, backend);
   PlanGraph plan = prune(graph, fetches, options.batches);
-  if (options.fuse) plan = fuse_all(std::move(plan), options.update_bytes, options.owners, backend.masks_from_src());
+  if (options.fuse) plan = fuse_operations(std::move(plan), backend.masks_from_src());
+  VariableOwners owners = options.owners, owners_of_statistics;
+  if (options.stages != nullptr) {  // what one update writes belongs to one part
+    const Parts parts = divide(*plan.graph, options.stages->cuts);
+    owners = owners_by_part(plan, parts, owners);
+    owners_of_statistics = owners_by_part(plan, parts, {});
+  }
+  if (options.fuse) {
+    plan = fuse_all_updates(std::move(plan), options.update_bytes, owners, owners_of_statistics);
+  }
   plan = recompute(std::move(plan), options.recompute);
   CompileOptions on_device = options;
   on_device.inter_threads = std::max(options.inter_threads, backend.device().streams());

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string_view>
 #include <unordered_map>
 
@@ -40,6 +41,8 @@ using VariableOwners = std::unordered_map<NodeId, int>;
 // Other batches than the graph's, the first extents of placeholders, by node.
 using BatchSizes = std::map<NodeId, std::int64_t>;
 
+struct StageOptions;  // stages.hpp
+
 struct CompileOptions {
   DataFormat data_format = DataFormat::automatic;
   bool fuse = true;
@@ -51,6 +54,7 @@ struct CompileOptions {
   Recompute recompute = Recompute::none;
   Precision precision = Precision::fp32;
   BatchSizes batches = {};
+  std::shared_ptr<const StageOptions> stages = {};  // of a pipeline; null: no pipeline
 };
 
 }  // namespace trireme

@@ -320,8 +320,8 @@ PlanGraph fuse_updates(const PlanGraph& from, std::int64_t update_bytes, const V
   return rewriter.finish();
 }
 
-// MovingAverages of one decay with computed values: one update of all their variables.
-PlanGraph fuse_averages(const PlanGraph& from) {
+// MovingAverages of one decay and owner with computed values: one update of all their variables.
+PlanGraph fuse_averages(const PlanGraph& from, const VariableOwners& owners) {
   Rewriter rewriter(from);
   // If an average reads a variable as its value, that variable's update comes later, and maybe before another average.
   const auto reads_variable = [&](const Node& average) {
@@ -330,14 +330,16 @@ PlanGraph fuse_averages(const PlanGraph& from) {
     }
     return false;
   };
-  std::map<float, std::vector<const Node*>> by_decay;
+  std::map<std::pair<float, int>, std::vector<const Node*>> alike;
   for (const Node& node : from.graph->nodes()) {
     const auto* average = node.as<op::MovingAverage>();
-    if (average != nullptr && !reads_variable(node)) by_decay[average->decay].push_back(&node);
+    if (average == nullptr || reads_variable(node)) continue;
+    const auto owner = owners.find(from.origin.at(node.inputs[0].node));
+    alike[{average->decay, owner == owners.end() ? -1 : owner->second}].push_back(&node);
   }
-  for (const auto& [decay, averages] : by_decay) {
+  for (const auto& [decay_and_owner, averages] : alike) {
     if (averages.size() < 2) continue;
-    op::MovingAverage update{.decay = decay, .scales = {}};
+    op::MovingAverage update{.decay = decay_and_owner.first, .scales = {}};
     for (const Node* node : averages) {
       const auto& scales = node->as<op::MovingAverage>()->scales;
       update.scales.insert(update.scales.end(), scales.begin(), scales.end());
@@ -370,7 +372,7 @@ VariableOwners divide_by_rule(const Graph& graph, const VariableOwners& owners) 
   return divided;
 }
 
-PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes, const VariableOwners& owners, bool masks_from_src) {
+PlanGraph fuse_operations(PlanGraph graph, bool masks_from_src) {
   graph = fold_batch_norm(graph);
   graph = fuse_bias(graph);
   graph = fuse_sum(graph);
@@ -378,9 +380,16 @@ PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes, const VariableOwn
   graph = fuse_pool_backward(graph);
   graph = fuse_relu_backward(graph);
   if (masks_from_src) graph = mask_from_src(graph);
-  graph = fuse_gradient_sum(graph);
-  graph = fuse_updates(graph, update_bytes, owners);
-  return fuse_averages(graph);
+  return fuse_gradient_sum(graph);
+}
+
+PlanGraph fuse_all_updates(PlanGraph graph, std::int64_t update_bytes, const VariableOwners& owners,
+                           const VariableOwners& owners_of_statistics) {
+  return fuse_averages(fuse_updates(graph, update_bytes, owners), owners_of_statistics);
+}
+
+PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes, const VariableOwners& owners, bool masks_from_src) {
+  return fuse_all_updates(fuse_operations(std::move(graph), masks_from_src), update_bytes, owners);
 }
 
 }  // namespace trireme

@@ -1,11 +1,15 @@
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <queue>
 
 #include "trireme/plan/passes.hpp"
 
 namespace trireme {
 namespace {
 
+constexpr std::ptrdiff_t kMany = 6000;  // buffers
 constexpr std::int64_t kAlignment = 64;  // a cache line, and the widest vector
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -114,7 +118,63 @@ std::int64_t place(std::vector<Buffer*>& order, int slack) {
   return size;
 }
 
-// No placing order is best for every network: takes the best of a few.
+// Memory that is handed out and taken back over time.
+class Sweep {
+ public:
+  // Into the smallest gap that is large enough, else at the end.
+  std::int64_t take(std::int64_t bytes) {
+    auto best = gaps_.end();
+    for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
+      if (gap->second >= bytes && (best == gaps_.end() || gap->second < best->second)) best = gap;
+    }
+    if (best == gaps_.end()) {
+      const bool ends_with_gap = !gaps_.empty() && gaps_.rbegin()->first + gaps_.rbegin()->second == end_;
+      const std::int64_t offset = ends_with_gap ? gaps_.rbegin()->first : end_;
+      if (ends_with_gap) gaps_.erase(std::prev(gaps_.end()));
+      end_ = offset + bytes;
+      return offset;
+    }
+    const auto [offset, size] = *best;
+    gaps_.erase(best);
+    if (size > bytes) gaps_.emplace(offset + bytes, size - bytes);
+    return offset;
+  }
+  void give_back(std::int64_t offset, std::int64_t bytes) {
+    auto next = gaps_.lower_bound(offset);
+    if (next != gaps_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      next = gaps_.erase(next);
+    }
+    if (next != gaps_.begin() && std::prev(next)->first + std::prev(next)->second == offset) {
+      std::prev(next)->second += bytes;
+    } else {
+      gaps_.emplace(offset, bytes);
+    }
+  }
+  std::int64_t size() const { return end_; }
+
+ private:
+  std::map<std::int64_t, std::int64_t> gaps_;  // offset -> bytes
+  std::int64_t end_ = 0;
+};
+
+// Like place() in the order of time, without looking at all pairs.
+std::int64_t place_in_time(const std::vector<Buffer*>& by_start, int slack) {
+  const auto later = [](const Buffer* a, const Buffer* b) { return a->last > b->last; };
+  std::priority_queue<Buffer*, std::vector<Buffer*>, decltype(later)> live(later);
+  Sweep memory;
+  for (Buffer* buffer : by_start) {
+    for (; !live.empty() && live.top()->last + slack < buffer->first; live.pop()) {
+      memory.give_back(live.top()->offset, aligned(live.top()->bytes));
+    }
+    buffer->offset = memory.take(aligned(buffer->bytes));
+    live.push(buffer);
+  }
+  return memory.size();
+}
+
+// No placing order is best for every network: takes the best of a few. Of very many buffers it takes the order of time,
+// as the others look at all pairs.
 std::int64_t place_best(const std::vector<Buffer*>& roots, int slack) {
   auto by_size = roots;
   std::stable_sort(by_size.begin(), by_size.end(), [](auto* a, auto* b) { return a->bytes > b->bytes; });
@@ -123,6 +183,7 @@ std::int64_t place_best(const std::vector<Buffer*>& roots, int slack) {
                    [](auto* a, auto* b) { return a->last - a->first > b->last - b->first; });
   auto by_start = roots;
   std::stable_sort(by_start.begin(), by_start.end(), [](auto* a, auto* b) { return a->first < b->first; });
+  if (std::ssize(roots) > kMany) return place_in_time(by_start, slack);
   std::int64_t best = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> offsets;
   for (auto* order : {&by_size, &by_life, &by_start}) {
@@ -142,7 +203,7 @@ MemorySummary plan_memory(Program& program, const InPlacePairs& in_place, const 
   set_lifetimes(program);
   MemorySummary summary;
   for (const Buffer& buffer : program.buffers) {
-    if (buffer.kind == MemoryKind::arena) summary.unplanned_bytes += aligned(buffer.bytes);
+    if (buffer.kind == MemoryKind::arena && buffer.shares < 0) summary.unplanned_bytes += aligned(buffer.bytes);
   }
   if (options.plan_memory) share_in_place(program, in_place);
 
@@ -163,7 +224,8 @@ MemorySummary plan_memory(Program& program, const InPlacePairs& in_place, const 
   }
   for (std::size_t i = 0; i < program.buffers.size(); ++i) {
     Buffer& buffer = program.buffers[i];
-    if (buffer.shares >= 0) buffer.offset = program.buffers[root_of(program.buffers, static_cast<int>(i))].offset;
+    if (buffer.shares < 0) continue;
+    buffer.offset = program.buffers[root_of(program.buffers, static_cast<int>(i))].offset + buffer.within;
   }
   summary.peak_live_bytes = peak_of({roots.begin(), roots.end()}, static_cast<int>(program.instructions.size()));
   for (const Buffer& buffer : program.buffers) {
@@ -174,7 +236,8 @@ MemorySummary plan_memory(Program& program, const InPlacePairs& in_place, const 
     if (instruction.scratch >= 0) {
       summary.scratch_bytes = std::max(summary.scratch_bytes, program.buffers[instruction.scratch].bytes);
     }
-    const auto* apply = instruction.node == nullptr ? nullptr : instruction.node->as<op::ApplyGradients>();
+    const bool is_update = instruction.node != nullptr && !instruction.collects;
+    const auto* apply = is_update ? instruction.node->as<op::ApplyGradients>() : nullptr;
     for (std::size_t i = 1; apply != nullptr && i < instruction.inputs.size(); i += 2) {
       summary.optimizer_bytes += op::state_count(apply->rule.kind) * program.buffers[instruction.inputs[i]].bytes;
     }

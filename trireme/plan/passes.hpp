@@ -15,6 +15,10 @@ namespace trireme {
 // updates and running statistics. update_bytes, owners: see CompileOptions; masks_from_src: see Backend.
 PlanGraph fuse_all(PlanGraph graph, std::int64_t update_bytes, const VariableOwners& owners = {},
                    bool masks_from_src = false);
+// Its two parts. Running statistics are joined if their owners are one; others than those of the updates.
+PlanGraph fuse_operations(PlanGraph graph, bool masks_from_src);
+PlanGraph fuse_all_updates(PlanGraph graph, std::int64_t update_bytes, const VariableOwners& owners,
+                           const VariableOwners& owners_of_statistics = {});
 
 // Splits owners so that each has variables of one rule: those of two rules, such as with and without weight decay,
 // would alternate in memory and end an update at every change.

@@ -24,8 +24,18 @@ struct Buffer {
   std::int64_t bytes = 0;
   int first = 0, last = 0;  // instructions of the first write and the last use
   int shares = -1;          // buffer whose memory it uses (in place, or a view)
+  std::int64_t within = 0;  // offset in the memory that it shares
 
   bool is_of_variable() const { return kind == MemoryKind::variable || kind == MemoryKind::shadow; }
+};
+
+// A message from or to another stage of a pipeline; see stages.hpp. A transfer that was begun is waited for later.
+struct Transfer {
+  enum class Kind : std::uint8_t { none, send, receive, wait };
+  Kind kind = Kind::none;
+  int number = 0;  // of the message in its program
+  int peer = 0;    // rank
+  int tag = 0;
 };
 
 struct Instruction {
@@ -39,9 +49,14 @@ struct Instruction {
   Cost cost;
   bool once = false;  // depends only on variables: run when they have changed, not in every step
   bool update = false;
-  bool recomputed = false;     // repeats an earlier instruction
-  const Node* node = nullptr;  // of the fused graph; null for reorders
-  std::unique_ptr<Kernel> kernel;
+  bool recomputed = false;         // repeats an earlier instruction
+  const Node* node = nullptr;      // of the fused graph; null for reorders and transfers
+  std::shared_ptr<Kernel> kernel;  // the same for all micro-batches; null for transfers and if it collects
+  // Of a program that works on several micro-batches:
+  bool collects = false;  // stands where gradients of an ApplyGradients are complete that are not the last to be summed
+  int micro_batch = 0;
+  std::int64_t sample_offset = 0;  // of the micro-batch's first sample
+  Transfer transfer = {};
 };
 
 struct MemorySummary {
@@ -74,8 +89,11 @@ struct Program {
   std::int64_t constant_bytes = 0;
   MemorySummary memory;
   Recomputation recomputation;
-  bool updates = false;  // some instruction writes a variable
-  bool trains = false;   // some instruction applies gradients: a run is a training step
+  int micro_batches = 1;     // in a run: placeholders have that many times the graph's samples, and fetches repeat
+  std::int64_t samples = 0;  // of a micro-batch, if there are several
+  int transfers = 0;         // messages from and to other stages
+  bool updates = false;      // some instruction writes a variable
+  bool trains = false;       // some instruction applies gradients: a run is a training step
 
   double flops() const;  // of one run, without once-only and recomputed instructions
 };

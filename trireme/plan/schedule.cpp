@@ -35,6 +35,14 @@ class Scheduler {
   Schedule run() {
     for (int i = 0; i < std::ssize(program_.instructions); ++i) {
       if (instruction(i).once) continue;
+      if (instruction(i).transfer.kind != Transfer::Kind::none) {
+        add(instruction(i).transfer.kind == Transfer::Kind::wait ? Action::end : Action::begin, i);
+        continue;
+      }
+      if (instruction(i).collects) {
+        add(Action::accumulate, bucket_of_.at(buffer(instruction(i).inputs[1]).variable));
+        continue;
+      }
       if (after_gradients_.contains(i)) {
         if (collects_) continue;
         if (options_.changes_step()) finish_gradients_for(i);
@@ -318,13 +326,13 @@ class Scheduler {
 }  // namespace
 
 std::string_view to_string(Action action) {
-  constexpr std::array<std::string_view, 9> kNames{"compute", "barrier", "merge",  "accumulate", "download",
-                                                   "start",   "wait",    "upload", "transform"};
+  constexpr std::array<std::string_view, 11> kNames{
+      "compute", "barrier", "merge", "accumulate", "download", "start", "wait", "upload", "transform", "begin", "end"};
   return kNames[static_cast<std::size_t>(action)];
 }
 
 bool applies_gradients(const Instruction& instruction) {
-  return instruction.node != nullptr && instruction.node->as<op::ApplyGradients>() != nullptr;
+  return instruction.node != nullptr && !instruction.collects && instruction.node->as<op::ApplyGradients>() != nullptr;
 }
 
 Schedule schedule_run(const Program& program, const GradientOptions& options, const RunPlace& place, bool collects) {

@@ -23,12 +23,14 @@ enum class Action : std::uint8_t {
   wait,        // until a bucket's transfer has ended
   upload,      // copy results to the device: a bucket's gradients, or values of its variables
   transform,   // clip and scale the gradients of all buckets
+  begin,       // a transfer from or to another stage, given by its instruction
+  end,         // wait for such a transfer
 };
 std::string_view to_string(Action action);
 
 struct Step {
   Action action = Action::compute;
-  int index = 0;  // of the instruction, otherwise of the bucket
+  int index = 0;  // of the instruction (compute, begin, end), otherwise of the bucket
 
   bool operator==(const Step&) const = default;
 };
@@ -54,7 +56,7 @@ struct Lars {
 // What a training step does with gradients before it applies them.
 struct GradientOptions {
   Exchange exchange = Exchange::none;
-  int accumulate = 1;    // runs whose mean gradient makes an update
+  int accumulate = 1;    // runs whose mean gradient makes an update; in schedules, micro-batches
   double clip_norm = 0;  // maximum norm of all gradients together; 0: no clipping
   std::optional<Lars> lars = {};
 

@@ -117,8 +117,12 @@ void BatchSplit::set_exchange(GradientExchange* exchange, const GradientOptions&
 
 double BatchSplit::mean_output(int fetch) const {
   double sum = 0;
-  for (int index = 0; index < groups(); ++index) sum += group(index).output(fetch)[0];
-  return sum / groups();
+  const Program& program = group(0).program();
+  const int fetches = static_cast<int>(std::ssize(program.fetches)) / program.micro_batches;
+  for (int index = 0; index < groups(); ++index) {
+    for (int m = 0; m < program.micro_batches; ++m) sum += group(index).output(m * fetches + fetch)[0];
+  }
+  return sum / groups() / program.micro_batches;
 }
 
 }  // namespace trireme

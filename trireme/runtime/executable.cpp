@@ -55,6 +55,7 @@ Executable::Impl::Impl(Program program, VariableStore& store, std::uint64_t seed
   perform_item_ = [this](int item, int thread) { perform(current_->parts[item], thread); };
   if (!device_.is_host()) on_device_ = std::make_unique<OnDevice>(*this);
   update_ = plan_walk(false);
+  if (program_.micro_batches > 1 && program_.trains) set_exchange(nullptr, {});
 }
 
 Executable::Impl::~Impl() = default;
@@ -89,6 +90,7 @@ void* Executable::Impl::host_address(int buffer) const {
 }
 
 void Executable::Impl::run_share(std::int64_t sample_offset) {
+  sample_offset_ = sample_offset;
   context_ = {.seed = seed_,
               .step = store_.step,
               .sample_offset = sample_offset,
@@ -182,6 +184,10 @@ void Executable::Impl::perform(const Step& step, int thread) {
       return exchange_->start(step.index);
     case Action::wait:
       return wait_for_transfer(step.index, thread);
+    case Action::begin:
+      return link_->begin(program_.instructions[index].transfer.number);
+    case Action::end:
+      return wait_for_stage(index, thread);
     case Action::upload:
       return on_device_->upload(step.index);
     case Action::transform: {
@@ -208,7 +214,10 @@ void Executable::Impl::execute(std::size_t index, int thread) {
 }
 
 void Executable::Impl::run_kernel(std::size_t index) {
-  program_.instructions[index].kernel->run(context_);
+  const Instruction& instruction = program_.instructions[index];
+  if (!turns_[index].inputs.empty()) instruction.kernel->bind(turns_[index]);
+  context_.sample_offset = sample_offset_ + instruction.sample_offset;
+  instruction.kernel->run(context_);
   if (replica_.statistics != nullptr) replica_.statistics->check();
 }
 
@@ -218,6 +227,15 @@ void Executable::Impl::wait_for_transfer(int bucket, int thread) {
   const perf::ScopedSpan span(trace_.tracks[thread], trace_.wait, bucket + 1);
   exchange_->wait(bucket);
   exchange_times_.wait += seconds_since(start);
+}
+
+void Executable::Impl::wait_for_stage(std::size_t instruction, int thread) {
+  const int number = program_.instructions[instruction].transfer.number;
+  if (link_->done(number)) return;
+  const auto start = SteadyClock::now();
+  const perf::ScopedSpan span(trace_.tracks[thread], trace_.stage);
+  link_->wait(number);
+  exchange_times_.stages += seconds_since(start);
 }
 
 void Executable::Impl::end_exchange() {
@@ -341,6 +359,11 @@ void Executable::forget_exchange() noexcept {
   impl_->update_ = {};
   impl_->collect_ = {};
   impl_->exchange_ = nullptr;
+}
+
+void Executable::set_link(StageLink* link) {
+  if (link != nullptr) link->open(impl_->messages());
+  impl_->link_ = link;
 }
 
 const Executable::ExchangeTimes& Executable::exchange_times() const { return impl_->exchange_times_; }

@@ -19,6 +19,7 @@ namespace trireme {
 class GradientExchange;
 class InterOpPool;
 class ReplicaStatistics;
+class StageLink;
 class VariableStore;
 enum class MemorySide : std::uint8_t;
 struct GradientBucket;
@@ -70,12 +71,15 @@ class Executable {
   // How to treat gradients before applying them from now on; for programs that train. The exchange performs the
   // transfers of options.exchange, in the first of several groups; null if that is none.
   void set_exchange(GradientExchange* exchange, const GradientOptions& options);
+  // Of a program that is a stage of a pipeline: what transfers its messages.
+  void set_link(StageLink* link);
   // Call before the exchange is destroyed: drops what a device captured of it. No run may follow.
   void forget_exchange() noexcept;
-  // Seconds that the last run with an exchange spent on updates and waiting for gradients.
+  // Seconds that the last run spent on updates and waiting for gradients, with an exchange, and for other stages.
   struct ExchangeTimes {
     double update = 0;
     double wait = 0;
+    double stages = 0;  // waiting for other stages of a pipeline
   };
   const ExchangeTimes& exchange_times() const;
   // One per update, in instruction order; on a device's host side copies, but the learning rate is always on the host.

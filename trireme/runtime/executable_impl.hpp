@@ -12,6 +12,7 @@
 #include "trireme/runtime/executable.hpp"
 #include "trireme/runtime/gradient_arithmetic.hpp"
 #include "trireme/runtime/gradient_exchange.hpp"
+#include "trireme/runtime/stage_link.hpp"
 #include "trireme/runtime/variable_store.hpp"
 
 namespace trireme {
@@ -73,7 +74,7 @@ class Executable::Impl {
     std::vector<perf::Track*> tracks;  // [pool thread], one without a pool; null: no tracing
     perf::Track* device = nullptr;     // also null if the device is the host
     std::vector<std::int32_t> instructions;
-    std::int32_t wait = 0, end_exchange = 0, barrier = 0, gradients = 0, launch = 0, wait_for_device = 0,
+    std::int32_t wait = 0, end_exchange = 0, stage = 0, barrier = 0, gradients = 0, launch = 0, wait_for_device = 0,
                  device_run = 0;
   };
 
@@ -89,6 +90,8 @@ class Executable::Impl {
   void execute(std::size_t index, int thread);
   void run_kernel(std::size_t index);
   void wait_for_transfer(int bucket, int thread);
+  void wait_for_stage(std::size_t instruction, int thread);
+  std::vector<StageMessage> messages() const;
   void end_exchange();
   double loss_scale() const;
   void run_once_instructions();
@@ -105,6 +108,8 @@ class Executable::Impl {
   InterOpPool* pool_;
   std::unique_ptr<OnDevice> on_device_;  // null on the host
   GradientExchange* exchange_ = nullptr;
+  StageLink* link_ = nullptr;
+  std::vector<KernelMemory> turns_;  // [instruction]: if its kernel also runs for other micro-batches
   GradientOptions gradient_options_;
   std::unique_ptr<GradientArithmetic> arithmetic_;  // if gradients are accumulated or transformed
   std::vector<std::vector<Merge>> merges_;          // [bucket], if groups of cores have their own gradients
@@ -113,6 +118,7 @@ class Executable::Impl {
   int started_ = 0;  // buckets of this run whose transfer has started
   std::function<void(int, int)> perform_item_;
   RunContext context_;
+  std::int64_t sample_offset_ = 0;
   std::uint64_t variables_seen_ = 0;  // store version at the last run of the once-only instructions
   ExchangeTimes exchange_times_;
   bool profiling_ = false;

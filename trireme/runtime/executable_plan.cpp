@@ -50,11 +50,13 @@ void Executable::Impl::bind(bool updates_only) {
   // If gradients are processed before the update, those of all groups have been merged.
   const int gradient_groups = gradient_options_.changes_step() ? 1 : place_.groups;
   std::int64_t shared_offset = 0;
-  for (Instruction& instruction : program_.instructions) {
+  turns_.resize(program_.instructions.size());
+  for (std::size_t index = 0; index < program_.instructions.size(); ++index) {
+    const Instruction& instruction = program_.instructions[index];
     const bool applies = applies_gradients(instruction);
     const std::int64_t offset = shared_offset;
     shared_offset += whole_lines(instruction.shared_bytes);
-    if (updates_only && !applies) continue;
+    if (instruction.kernel == nullptr || (updates_only && !applies)) continue;
     KernelMemory memory;
     for (int group = 0; group < statistics_groups(place_, replica_); ++group) {
       memory.shared.push_back(static_cast<std::byte*>(shared_) + group * shared_stride + offset);
@@ -79,6 +81,8 @@ void Executable::Impl::bind(bool updates_only) {
       }
     }
     instruction.kernel->bind(memory);
+    // Micro-batches take turns with a kernel.
+    if (instruction.kernel.use_count() > 1) turns_[index] = std::move(memory);
   }
 }
 
@@ -116,6 +120,7 @@ void Executable::Impl::set_exchange(GradientExchange* exchange, const GradientOp
   }
   const GradientOptions before = gradient_options_;
   gradient_options_ = options;
+  gradient_options_.accumulate *= program_.micro_batches;
   try {
     update_ = plan_walk(false);
   } catch (...) {
@@ -126,14 +131,32 @@ void Executable::Impl::set_exchange(GradientExchange* exchange, const GradientOp
   exchange_ = exchange;
   arithmetic_.reset();
   merges_.clear();
-  if (place_.groups > 1 && options.changes_step() != before.changes_step()) bind(true);
-  if (place_.groups > 1 && options.changes_step()) plan_merges();
+  const GradientOptions& now = gradient_options_;
+  if (place_.groups > 1 && now.changes_step() != before.changes_step()) bind(true);
+  if (place_.groups > 1 && now.changes_step()) plan_merges();
   if (on_device_) on_device_->plan_exchange();  // before buckets are used: servers may have written values already
-  if (options.accumulate > 1 || options.transforms()) {
+  if (now.accumulate > 1 || now.transforms()) {
     // The first group works for all; the others only count runs.
     auto buckets = place_.group == 0 ? gradient_buckets(MemorySide::host) : std::vector<GradientBucket>();
-    arithmetic_ = std::make_unique<GradientArithmetic>(store_, std::move(buckets), options);
+    arithmetic_ = std::make_unique<GradientArithmetic>(store_, std::move(buckets), now, program_.micro_batches);
   }
+}
+
+std::vector<StageMessage> Executable::Impl::messages() const {
+  std::vector<StageMessage> messages(static_cast<std::size_t>(program_.transfers));
+  for (const Instruction& instruction : program_.instructions) {
+    const Transfer& transfer = instruction.transfer;
+    if (transfer.kind == Transfer::Kind::none || transfer.kind == Transfer::Kind::wait) continue;
+    const bool sends = transfer.kind == Transfer::Kind::send;
+    const int id = sends ? instruction.inputs[0] : instruction.outputs[0];
+    messages[transfer.number] = {
+        .name = instruction.name,
+        .sends = sends,
+        .peer = transfer.peer,
+        .tag = transfer.tag,
+        .memory = {static_cast<std::byte*>(address(id)), static_cast<std::size_t>(program_.buffers[id].bytes)}};
+  }
+  return messages;
 }
 
 void Executable::Impl::plan_merges() {
@@ -217,6 +240,7 @@ void Executable::Impl::set_recorder(perf::Recorder& recorder) {
                         .detail = instruction.operation}));
   }
   trace_.wait = recorder.label({.name = "wait for bucket", .kind = SpanKind::waiting});
+  trace_.stage = recorder.label({.name = "wait for another stage", .kind = SpanKind::waiting});
   trace_.end_exchange = recorder.label({.name = "wait for the end of the exchange", .kind = SpanKind::waiting});
   trace_.barrier = recorder.label({.name = "wait for other groups of cores", .kind = SpanKind::barrier});
   trace_.gradients = recorder.label({.name = "accumulate, merge, clip gradients", .kind = SpanKind::optimizer});

@@ -44,24 +44,27 @@ void combine(std::span<float> a, const float* b, float addend, float factor) {
 }  // namespace
 
 GradientArithmetic::GradientArithmetic(VariableStore& store, std::vector<GradientBucket> buckets,
-                                       const GradientOptions& options)
-    : store_(store), options_(options), buckets_(std::move(buckets)) {
+                                       const GradientOptions& options, int micro_batches)
+    : store_(store), options_(options), buckets_(std::move(buckets)), micro_batches_(micro_batches) {
   if (options.accumulate < 2) return;
-  for (const GradientBucket& bucket : buckets_) sums_.emplace_back(bucket.bytes());
+  for (const GradientBucket& bucket : buckets_) sums_.push_back({.memory = AlignedMemory(bucket.bytes())});
 }
 
 void GradientArithmetic::accumulate(int bucket) {
-  auto* sum = static_cast<float*>(sums_[bucket].at(0));
+  auto& [memory, count] = sums_[bucket];
+  auto* sum = static_cast<float*>(memory.at(0));
+  const bool is_last = count + 1 == options_.accumulate;
   for (const std::span<float> part : buckets_[bucket].parts) {
-    if (!collects()) {
+    if (is_last) {
       combine(part, sum, 1, 1.0f / static_cast<float>(options_.accumulate));
-    } else if (collected_ == 0) {
+    } else if (count == 0) {
       std::copy(part.begin(), part.end(), sum);
     } else {
       combine({sum, part.size()}, part.data(), 1, 1);
     }
     sum += part.size();
   }
+  count = is_last ? 0 : count + 1;
 }
 
 void GradientArithmetic::transform(double scale) {

@@ -13,13 +13,15 @@ namespace trireme {
 
 class GradientArithmetic {
  public:
-  // Works on the host copies of these buckets, which must be all.
-  GradientArithmetic(VariableStore& store, std::vector<GradientBucket> buckets, const GradientOptions& options);
+  // Works on the host copies of these buckets, which must be all. options.accumulate counts the micro-batches of an
+  // update, of which each run has this many.
+  GradientArithmetic(VariableStore& store, std::vector<GradientBucket> buckets, const GradientOptions& options,
+                     int micro_batches);
 
-  bool collects() const { return collected_ + 1 < options_.accumulate; }
-  // Adds up a bucket; in the last run of an update it becomes the mean over the runs.
+  bool collects() const { return (runs_ + 1) * micro_batches_ < options_.accumulate; }
+  // Adds up a bucket; with the last micro-batch of an update it becomes their mean.
   void accumulate(int bucket);
-  void end_run() { collected_ = collects() ? collected_ + 1 : 0; }
+  void end_run() { runs_ = collects() ? runs_ + 1 : 0; }
   // Clips and scales all buckets, whose values include the factor `scale`.
   void transform(double scale);
 
@@ -32,8 +34,13 @@ class GradientArithmetic {
   VariableStore& store_;
   GradientOptions options_;
   std::vector<GradientBucket> buckets_;
-  std::vector<AlignedMemory> sums_;  // [bucket]: of earlier runs; empty with one run per update
-  int collected_ = 0;                // runs since the last update
+  int micro_batches_;
+  struct Sum {  // of earlier micro-batches of an update
+    AlignedMemory memory;
+    int count = 0;
+  };
+  std::vector<Sum> sums_;  // [bucket]; empty if an update has one micro-batch
+  int runs_ = 0;           // since the last update
   double norm_ = 0;
 };
 

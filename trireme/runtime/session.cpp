@@ -27,6 +27,10 @@ Session::Session(Graph& graph, const Backend& backend, SessionOptions options)
         "there are {} groups and backend '{}'",
         options_.replica.replicas, options_.groups, backend_.name());
   }
+  if (options_.compile.stages != nullptr &&
+      (options_.groups > 1 || options_.compile.inter_threads > 1 || !backend_.device().is_host())) {
+    bad_input("the stages of a pipeline run on CPUs, each with one group of cores and one inter-op thread");
+  }
   options_.compile.owners = divide_by_rule(graph_, options_.compile.owners);
   if (options_.gradient_memory) store_->set_gradient_memory(options_.gradient_memory);
   if (options_.compile.inter_threads > 1) {
@@ -54,11 +58,15 @@ Program Session::compile_program(std::span<const Tensor> fetches, const BatchSiz
   Program program = compile(graph_, fetches, backend_, options, layouts);
   // The first program decides the variables' layouts; later ones adopt them.
   if (!store_->allocated()) {
+    std::set<NodeId> own;
+    for (const Buffer& buffer : program.buffers) {
+      if (buffer.kind == MemoryKind::variable) own.insert(buffer.variable);
+    }
     store_->allocate(layouts, options_.compile.owners,
                      {.type = backend_.shadow_type(options_.compile.precision),
-                      .converter = [this](const TensorDesc& from, const Format& to) {
-                        return backend_.choose_reorder(from, to).kernel;
-                      }});
+                      .converter = [this](const TensorDesc& from,
+                                          const Format& to) { return backend_.choose_reorder(from, to).kernel; }},
+                     options_.compile.stages != nullptr ? &own : nullptr);
   }
   return program;
 }

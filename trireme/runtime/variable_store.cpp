@@ -30,10 +30,15 @@ void initialise(const op::Variable& variable, std::uint64_t key, HostTensor& val
 }  // namespace
 
 VariableStore::VariableStore(const Graph& graph, std::uint64_t seed, ComputeDevice& device)
-    : graph_(graph), seed_(seed), device_(device) {}
+    : graph_(graph), seed_(seed), device_(device), all_(graph.variables()) {}
 
-void VariableStore::allocate(const VariableLayouts& layouts, const VariableOwners& owners, Shadows shadows) {
-  std::vector<NodeId> order = graph_.variables();
+void VariableStore::allocate(const VariableLayouts& layouts, const VariableOwners& owners, Shadows shadows,
+                             const std::set<NodeId>* own) {
+  allocated_ = true;
+  all_ = graph_.variables();
+  is_of_stage_ = own != nullptr;
+  if (is_of_stage_) std::erase_if(all_, [&](NodeId id) { return !own->contains(id); });
+  std::vector<NodeId> order = all_;
   const auto place = [&](NodeId id) {
     const auto owner = owners.find(id);
     return std::pair(!graph_.node(id).as<op::Variable>()->trainable, owner == owners.end() ? -1 : owner->second);
@@ -80,6 +85,9 @@ HostTensor VariableStore::initial_value(const Node& node) const {
 
 const VariableStore::Slot& VariableStore::slot(NodeId variable) const {
   const auto found = slots_.find(variable);
+  if (found == slots_.end() && is_of_stage_) {
+    fail(ErrorKind::failed, "the variable '{}' belongs to another stage of the pipeline", graph_.node(variable).name);
+  }
   if (found == slots_.end()) {
     bad_input("variable '{}' was added to the graph after the session's first run; build the whole graph first",
               graph_.node(variable).name);
@@ -128,7 +136,7 @@ std::span<std::byte> VariableStore::host_view(const DeviceMemory& arena) const {
     if (served_.empty()) {
       device_.download(side.at(0), arena.at(0), arena.bytes());
     } else {
-      for (const NodeId id : graph_.variables()) download(arena, id);
+      for (const NodeId id : all_) download(arena, id);
     }
     device_.synchronize();
   }
@@ -176,7 +184,7 @@ NodeId VariableStore::find(std::string_view name) const {
 }
 
 std::vector<NodeId> VariableStore::trainable() const {
-  std::vector<NodeId> ids = graph_.variables();
+  std::vector<NodeId> ids = all_;
   std::erase_if(ids, [this](NodeId id) { return !graph_.node(id).as<op::Variable>()->trainable; });
   return ids;
 }

@@ -30,9 +30,12 @@ class VariableStore {
  public:
   explicit VariableStore(const Graph& graph, std::uint64_t seed, ComputeDevice& device = host_device());
 
-  // Gives each variable memory and its initial value; without an entry, the plain layout. Once.
-  void allocate(const VariableLayouts& layouts, const VariableOwners& owners = {}, Shadows shadows = {});
-  bool allocated() const { return !slots_.empty() || graph_.variables().empty(); }
+  // Gives each variable memory and its initial value; without an entry, the plain layout. Once. Of several stages of a
+  // pipeline, each keeps only its own variables; the store then has no others.
+  void allocate(const VariableLayouts& layouts, const VariableOwners& owners = {}, Shadows shadows = {},
+                const std::set<NodeId>* own = nullptr);
+  bool has(NodeId variable) const { return !allocated() || slots_.contains(variable); }
+  bool allocated() const { return allocated_; }
   const VariableLayouts& layouts() const { return layouts_; }
   ComputeDevice& device() const { return device_; }
 
@@ -46,9 +49,9 @@ class VariableStore {
   // The value as stored: in its layout, with padding. If the device is not the host, a copy made now.
   std::span<const float> stored(NodeId variable) const;
   const Node& node(NodeId variable) const { return graph_.node(variable); }
-  const std::vector<NodeId>& all() const { return graph_.variables(); }  // in creation order
-  NodeId find(std::string_view name) const;                              // Error(bad_input) if there is none
-  std::vector<NodeId> trainable() const;                                 // in creation order
+  const std::vector<NodeId>& all() const { return all_; }  // in creation order
+  NodeId find(std::string_view name) const;                // Error(bad_input) if there is none
+  std::vector<NodeId> trainable() const;                   // in creation order
   // Allocated on first use, shaped like the values. Each group of cores has its own gradients.
   float* gradient(NodeId variable, int group = 0);
   float* state(NodeId variable, int index, float initial);
@@ -109,7 +112,9 @@ class VariableStore {
   const Graph& graph_;
   std::uint64_t seed_;
   ComputeDevice& device_;
+  bool allocated_ = false, is_of_stage_ = false;
   VariableLayouts layouts_;
+  std::vector<NodeId> all_;
   std::unordered_map<NodeId, Slot> slots_;
   DeviceMemory values_;
   DeviceMemory shadows_;

@@ -1,0 +1,180 @@
+// Pipelines against one process that accumulates the same micro-batches: equal to the bit.
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tests/support/apart_device.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/base/random.hpp"
+#include "trireme/comm/local/run_local.hpp"
+#include "trireme/graph/functions.hpp"
+#include "trireme/models/model.hpp"
+#include "trireme/optim/optimizer.hpp"
+#include "trireme/parallel/pipeline_link.hpp"
+#include "trireme/plan/schedule.hpp"
+#include "trireme/plan/stages.hpp"
+#include "trireme/runtime/session.hpp"
+#include "trireme/runtime/variable_store.hpp"
+
+namespace trireme::parallel {
+namespace {
+
+constexpr int kSteps = 3;
+
+struct Work {
+  std::string model = "resnet20";
+  std::int64_t micro_batch = 2;
+  int micro_batches = 4;
+};
+
+struct Built {
+  Graph graph;
+  Model model;
+  std::vector<Tensor> fetches;
+  Tensor rate;
+
+  explicit Built(const Work& work) {
+    model = build_model(graph, work.model, {.batch_size = work.micro_batch, .num_classes = 7});
+    rate = placeholder(graph, {}, "learning_rate");
+    fetches = {model.loss};
+    for (const Tensor& update : minimize(model.loss, optimizer_rule(op::OptimizerKind::momentum), rate)) {
+      fetches.push_back(update);
+    }
+  }
+};
+
+std::vector<float> images_of(const Built& built, const Work& work, int step) {
+  std::vector<float> images(static_cast<std::size_t>(built.model.images.shape().elements() * work.micro_batches));
+  fill_truncated_normal(images, 0.0f, 1.0f, random_key(static_cast<std::uint64_t>(step), "images"));
+  return images;
+}
+
+std::int32_t label_of(std::int64_t sample, int step) { return static_cast<std::int32_t>((sample * 3 + step) % 7); }
+
+using Variables = std::map<std::string, HostTensor>;
+
+struct Result {
+  Variables values;  // of variables
+  std::vector<float> losses;
+};
+
+Variables values_of(Session& session) {
+  Variables values;
+  for (const NodeId id : session.variables().all()) {
+    values.emplace(session.variables().node(id).name, session.variables().get(id));
+  }
+  return values;
+}
+
+Result one_process(const Work& work) {
+  omp_set_num_threads(1);
+  Built built(work);
+  const auto backend = testkit::make_test_backend("");
+  Session session(built.graph, *backend, {.seed = 7});
+  Executable& step = session.prepare(built.fetches);
+  step.set_exchange(nullptr, {.accumulate = work.micro_batches});
+  Result result;
+  for (int s = 0; s < kSteps; ++s) {
+    const std::vector<float> images = images_of(built, work, s);
+    const std::int64_t pixels = built.model.images.shape().elements();
+    float loss = 0;
+    for (int m = 0; m < work.micro_batches; ++m) {
+      std::copy_n(images.begin() + m * pixels, pixels, step.input_f32(built.model.images).begin());
+      for (std::int64_t i = 0; i < work.micro_batch; ++i) {
+        step.input_i32(built.model.labels)[static_cast<std::size_t>(i)] = label_of(m * work.micro_batch + i, s);
+      }
+      step.input_f32(built.rate)[0] = 0.01f;
+      step.sample_offset = m * work.micro_batch;
+      step.run();
+      loss += step.output(0)[0];
+    }
+    result.losses.push_back(loss);
+  }
+  result.values = values_of(session);
+  return result;
+}
+
+StageOptions stages_of(const Work& work, PipelineKind kind, std::vector<int> replicas) {
+  const int chunks = default_chunks(kind), stages = static_cast<int>(replicas.size());
+  Built built(work);
+  const auto backend = testkit::make_test_backend("");
+  return {.cuts = choose_cuts(built.graph, built.fetches, *backend, stages * chunks),
+          .order = make_pipeline_order(kind, {.stages = stages, .micro_batches = work.micro_batches, .chunks = chunks}),
+          .replicas = std::move(replicas)};
+}
+
+void train_stage(const Work& work, StageOptions stages, comm::Communicator& world, Result& result) {
+  omp_set_num_threads(1);
+  Built built(work);
+  const auto backend = testkit::make_test_backend("");
+  SessionOptions options{.seed = 7};
+  stages.stage = world.rank();
+  options.compile.stages = std::make_shared<const StageOptions>(stages);
+  PipelineLink link(world);
+  Session session(built.graph, *backend, options);
+  Executable& step = session.prepare(built.fetches);
+  step.set_link(&link);
+  for (int s = 0; s < kSteps; ++s) {
+    if (step.needs(built.model.images))
+      std::ranges::copy(images_of(built, work, s), step.input_f32(built.model.images).begin());
+    if (step.needs(built.model.labels)) {
+      const std::span<std::int32_t> labels = step.input_i32(built.model.labels);
+      for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = label_of(static_cast<std::int64_t>(i), s);
+    }
+    if (step.needs(built.rate)) step.input_f32(built.rate)[0] = 0.01f;
+    step.run();
+    float loss = 0;
+    const int fetches = static_cast<int>(std::ssize(built.fetches));
+    for (int m = 0; m < work.micro_batches; ++m) {
+      if (const auto value = step.output(m * fetches); !value.empty()) loss += value[0];
+    }
+    if (world.rank() == world.size() - 1) result.losses.push_back(loss);
+  }
+  result.values = values_of(session);
+}
+
+Result pipeline(const Work& work, PipelineKind kind, int stages) {
+  const StageOptions options = stages_of(work, kind, std::vector<int>(static_cast<std::size_t>(stages), 1));
+  std::vector<Result> results(static_cast<std::size_t>(stages));
+  comm::run_local(stages, [&](comm::Communicator& world) {
+    train_stage(work, options, world, results[static_cast<std::size_t>(world.rank())]);
+  });
+  Result all;
+  for (Result& each : results) {
+    EXPECT_FALSE(each.values.empty());
+    if (!each.losses.empty()) all.losses = each.losses;
+    for (auto& value : each.values) EXPECT_TRUE(all.values.insert(value).second) << value.first;
+  }
+  return all;
+}
+
+void expect_equal(const Result& pipeline, const Result& alone, const std::string& what) {
+  EXPECT_EQ(pipeline.losses, alone.losses) << what;
+  ASSERT_EQ(pipeline.values.size(), alone.values.size()) << what;
+  for (const auto& [name, value] : alone.values) {
+    ASSERT_TRUE(pipeline.values.contains(name)) << what << " " << name;
+    EXPECT_TRUE(std::ranges::equal(pipeline.values.at(name).f32(), value.f32())) << what << " " << name;
+  }
+}
+
+class Pipeline : public testing::TestWithParam<const char*> {};
+
+TEST_P(Pipeline, GivesTheSameBitsAsOneProcess) {
+  const Work work{.model = GetParam()};
+  const Result alone = one_process(work);
+  for (const PipelineKind kind :
+       {PipelineKind::gpipe, PipelineKind::one_forward, PipelineKind::interleaved, PipelineKind::zero_bubble}) {
+    for (const int stages : {2, 4}) {
+      const std::string what = std::string(to_string(kind)) + ", " + std::to_string(stages) + " stages";
+      if (work.model == std::string("mnist") && stages * default_chunks(kind) > 4) continue;  // a small network
+      expect_equal(pipeline(work, kind, stages), alone, what);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, Pipeline, testing::Values("mnist", "resnet20"));
+
+}  // namespace
+}  // namespace trireme::parallel

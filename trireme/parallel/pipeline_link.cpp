@@ -1,0 +1,111 @@
+#include "trireme/parallel/pipeline_link.hpp"
+
+#include <algorithm>
+
+#include "trireme/base/clock.hpp"
+#include "trireme/base/error.hpp"
+#include "trireme/comm/backoff.hpp"
+
+namespace trireme::parallel {
+
+PipelineLink::PipelineLink(comm::Communicator& communicator, std::function<void()> start_thread)
+    : communicator_(communicator.split(0, communicator.rank())), start_thread_(std::move(start_thread)) {
+  thread_ = std::thread([this] { work(); });
+}
+
+PipelineLink::~PipelineLink() {
+  stopping_.store(true, std::memory_order_release);
+  changes_.fetch_add(1, std::memory_order_release);
+  changes_.notify_all();
+  const bool half_way = active_count_.load(std::memory_order_acquire) > 0;
+  thread_.join();
+  if (half_way) communicator_->abandon();
+}
+
+void PipelineLink::open(std::vector<StageMessage> messages) {
+  for (StageMessage& message : messages) messages_.push_back({.what = std::move(message)});
+}
+
+void PipelineLink::begin(int message) {
+  check();
+  {
+    const std::lock_guard lock(mutex_);
+    Message& begun = messages_[message];
+    const StageMessage& what = begun.what;
+    communicator_->set_context(what.name);
+    begun.is_active = true;
+    begun.transfer = what.sends ? communicator_->start_send(what.memory, what.peer, what.tag)
+                                : communicator_->start_receive(what.memory, what.peer, what.tag);
+    if (what.sends) bytes_sent_ += static_cast<std::int64_t>(what.memory.size());
+    active_.push_back(message);
+    active_count_.store(static_cast<int>(active_.size()), std::memory_order_release);
+  }
+  changes_.fetch_add(1, std::memory_order_release);
+  changes_.notify_one();
+}
+
+void PipelineLink::check() const {
+  if (failed_.load(std::memory_order_acquire)) std::rethrow_exception(error_);
+}
+
+bool PipelineLink::done(int message) {
+  check();
+  const std::lock_guard lock(mutex_);
+  if (messages_[message].is_active) poll();
+  return !messages_[message].is_active;
+}
+
+void PipelineLink::wait(int message) {
+  using namespace std::chrono_literals;
+  std::chrono::duration<double> next_check = 100ms;
+  comm::Backoff backoff;
+  while (!done(message)) {
+    backoff.pause();
+    const auto waited = backoff.waited();
+    if (waited < next_check) continue;
+    next_check = waited + 100ms;
+    const std::lock_guard lock(mutex_);
+    communicator_->check_peers();
+    const StageMessage& what = messages_[message].what;
+    if (waited < communicator_->timeout() || !messages_[message].is_active) continue;
+    communicator_->set_context(what.name);
+    communicator_->fail_waiting(what.sends ? "send" : "receive", what.peer, std::ssize(what.memory), waited);
+  }
+}
+
+bool PipelineLink::poll() {
+  const std::size_t before = active_.size();
+  std::erase_if(active_, [this](int number) {
+    Message& message = messages_[number];
+    if (!communicator_->done(message.transfer)) return false;
+    message.is_active = false;
+    return true;
+  });
+  active_count_.store(static_cast<int>(active_.size()), std::memory_order_release);
+  return active_.size() < before;
+}
+
+void PipelineLink::work() noexcept {
+  try {
+    if (start_thread_) start_thread_();
+    comm::Backoff backoff;
+    while (!stopping_.load(std::memory_order_acquire)) {
+      const std::uint32_t seen = changes_.load(std::memory_order_acquire);
+      if (active_count_.load(std::memory_order_acquire) == 0) {
+        changes_.wait(seen, std::memory_order_acquire);
+        backoff = {};
+        continue;
+      }
+      {
+        const std::lock_guard lock(mutex_);
+        if (poll()) backoff = {};
+      }
+      backoff.pause();
+    }
+  } catch (...) {
+    error_ = std::current_exception();
+    failed_.store(true, std::memory_order_release);
+  }
+}
+
+}  // namespace trireme::parallel

@@ -1,0 +1,57 @@
+// Messages between the stages of a pipeline over a communicator. The thread that computes begins transfers; a thread of
+// this object drives them meanwhile, as some transports make no progress by themselves.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "trireme/comm/communicator.hpp"
+#include "trireme/runtime/stage_link.hpp"
+
+namespace trireme::parallel {
+
+class PipelineLink : public StageLink {
+ public:
+  // Collective: all stages make one at the same time. start_thread is called first on the thread, to place it where it
+  // disturbs least.
+  explicit PipelineLink(comm::Communicator& communicator, std::function<void()> start_thread = {});
+  ~PipelineLink() override;  // in the middle of a step, abandons the transfers under way
+
+  void open(std::vector<StageMessage> messages) override;
+  void begin(int message) override;
+  bool done(int message) override;
+  void wait(int message) override;
+
+  std::int64_t bytes_sent() const { return bytes_sent_; }  // in all steps
+
+ private:
+  struct Message {
+    StageMessage what;
+    comm::Transfer transfer;
+    bool is_active = false;
+  };
+  void work() noexcept;
+  bool poll();  // whether a transfer ended; with the lock
+  void check() const;
+
+  std::unique_ptr<comm::Communicator> communicator_;
+  std::function<void()> start_thread_;
+  std::vector<Message> messages_;
+  std::int64_t bytes_sent_ = 0;
+
+  std::mutex mutex_;         // of the communicator, the messages and what is active
+  std::vector<int> active_;  // messages
+  std::atomic<int> active_count_{0};
+  std::atomic<std::uint32_t> changes_{0};  // counts what was begun
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> failed_{false};
+  std::exception_ptr error_;
+  std::thread thread_;
+};
+
+}  // namespace trireme::parallel

@@ -1,0 +1,352 @@
+// keep_stage(): the program of a stage.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "trireme/base/error.hpp"
+#include "trireme/plan/stages.hpp"
+
+namespace trireme {
+namespace {
+
+class StageProgram {
+ public:
+  StageProgram(Program& program, InPlacePairs& in_place, const Parts& parts, const StageOptions& options)
+      : whole_(program), in_place_(in_place), options_(options), order_(options.order) {
+    find_places(parts);
+    find_transfers();
+    for (int m = options.replica; m < order_.shape.micro_batches; m += replicas(options.stage)) own_.push_back(m);
+  }
+
+  void run() {
+    for (std::size_t i = 0; i < whole_.instructions.size(); ++i) {
+      if (place(i).part < 0 && is_needed(i)) add_copy(i, 0, false);
+    }
+    const auto& tasks = order_.tasks[static_cast<std::size_t>(options_.stage)];
+    std::vector<Block> blocks;
+    for (const PipelineOrder::Task& task : tasks) {
+      if (task.micro_batch % replicas(options_.stage) == options_.replica) blocks.push_back(block_of(task));
+    }
+    // A receive is posted one task early; the end of a send is waited for one task late.
+    for (std::size_t at = 0; at < blocks.size(); ++at) {
+      if (at == 0) add_receives(blocks[0]);
+      if (at + 1 < blocks.size()) add_receives(blocks[at + 1]);
+      for (const int number : blocks[at].arrivals) add_transfer(Transfer::Kind::wait, number);
+      for (const auto& [instruction, sends] : blocks[at].work) {
+        add_copy(instruction, blocks[at].micro_batch, is_last(instruction, blocks[at].micro_batch));
+        for (const int number : sends) add_transfer(Transfer::Kind::send, number);
+      }
+      if (at > 0) wait_for_sends(blocks[at - 1]);
+    }
+    if (!blocks.empty()) wait_for_sends(blocks.back());
+    finish();
+  }
+
+ private:
+  using Kind = PipelineTask;
+  struct Place {
+    int part = -1;
+    Phase phase = Phase::forward;
+  };
+  struct Block {
+    int micro_batch = 0;
+    std::vector<int> arrivals;                                        // transfers
+    std::vector<std::pair<std::size_t, std::vector<int>>> work = {};  // instructions, and what is sent after each
+  };
+  struct Message {  // a tensor of a micro-batch on its way
+    int peer = 0, tag = 0;
+    int buffer = -1;  // of the new program
+    std::string name;
+  };
+
+  static std::size_t index(int at) { return static_cast<std::size_t>(at); }
+  const Place& place(std::size_t instruction) const { return places_[instruction]; }
+  int stage_of(std::size_t instruction) const {
+    return place(instruction).part < 0 ? -1 : order_.stage_of(place(instruction).part);
+  }
+  int replicas(int stage) const { return options_.replicas[index(stage)]; }
+
+  void find_places(const Parts& parts) {
+    const auto& instructions = whole_.instructions;
+    places_.resize(instructions.size());
+    producer_.assign(whole_.buffers.size(), -1);
+    std::vector<std::vector<std::size_t>> consumers(whole_.buffers.size());
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      for (const int id : instructions[i].outputs) producer_[index(id)] = static_cast<int>(i);
+      for (const int id : instructions[i].inputs) consumers[index(id)].push_back(i);
+      if (instructions[i].node == nullptr) continue;
+      const Parts::Place& own = parts.nodes[index(instructions[i].node->id)];
+      places_[i] = {own.part, own.phase};
+    }
+    // Copies in another format are made where they are first needed.
+    for (std::size_t i = instructions.size(); i-- > 0;) {
+      if (instructions[i].node != nullptr) continue;
+      const int source = instructions[i].inputs[0];
+      if (producer_[index(source)] >= 0) places_[i] = places_[index(producer_[index(source)])];
+      bool found = false;
+      for (const std::size_t reader : consumers[index(instructions[i].outputs[0])]) {
+        if (place(reader).part < 0) continue;
+        if (!found || place(reader).phase < places_[i].phase) places_[i] = place(reader);
+        found = true;
+      }
+      if (instructions[i].once) places_[i].part = -1;
+    }
+  }
+
+  bool has_copies(int buffer) const {  // one per micro-batch
+    const Buffer& of = whole_.buffers[index(buffer)];
+    if (of.kind != MemoryKind::arena) return false;
+    const int producer = producer_[index(buffer)];
+    return producer >= 0 ? place(index(producer)).part >= 0 : per_micro_batch_.contains(buffer);
+  }
+
+  // Numbers are the same in all stages: they are the messages' tags.
+  void find_transfers() {
+    const auto& instructions = whole_.instructions;
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      const bool applies = applies_gradients(instructions[i]);
+      for (const int id : instructions[i].inputs) {
+        const int producer = producer_[index(id)];
+        if (producer < 0 && !applies) {
+          for (const auto& [node, placeholder] : whole_.placeholders) {
+            if (placeholder == id) per_micro_batch_.insert(id);
+          }
+        }
+        if (producer < 0 || place(index(producer)).part < 0 || place(i).part < 0) continue;
+        const int from = stage_of(index(producer)), to = stage_of(i);
+        if (from == to || !has_copies(id)) continue;
+        tags_.try_emplace({id, to}, static_cast<int>(tags_.size()));
+      }
+    }
+    if (static_cast<int>(tags_.size()) > kMostTransfers) {
+      bad_input("{} tensors cross the cuts of this pipeline; {} can. Cut where fewer do", tags_.size(), kMostTransfers);
+    }
+  }
+
+  // Results of constants alone are made in every stage that uses them.
+  bool is_needed(std::size_t constant) const {
+    const auto& instructions = whole_.instructions;
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      if (place(i).part >= 0 ? stage_of(i) != options_.stage : !is_needed_later(i, constant)) continue;
+      for (const int id : instructions[i].inputs) {
+        if (producer_[index(id)] == static_cast<int>(constant)) return true;
+      }
+    }
+    return false;
+  }
+  bool is_needed_later(std::size_t instruction, std::size_t than) const {
+    return instruction > than && is_needed(instruction);
+  }
+
+  bool belongs(std::size_t instruction, const PipelineOrder::Task& task) const {
+    const Place& own = place(instruction);
+    if (own.part != task.part) return false;
+    if (!order_.splits_backward && own.phase == Phase::weights) return task.kind == Kind::backward;
+    return static_cast<int>(own.phase) == static_cast<int>(task.kind);
+  }
+
+  Block block_of(const PipelineOrder::Task& task) {
+    Block block{.micro_batch = task.micro_batch, .arrivals = {}};
+    for (std::size_t i = 0; i < whole_.instructions.size(); ++i) {
+      if (!belongs(i, task)) continue;
+      const Instruction& instruction = whole_.instructions[i];
+      for (const int id : instruction.inputs) {
+        const int producer = producer_[index(id)];
+        if (producer < 0 || !has_copies(id) || stage_of(index(producer)) == options_.stage) continue;
+        if (!arrived_.insert({id, task.micro_batch}).second) continue;
+        block.arrivals.push_back(message(id, task.micro_batch, options_.stage, stage_of(index(producer))));
+      }
+      std::vector<int> sends;
+      for (const int id : instruction.outputs) {
+        for (int to = 0; to < order_.shape.stages; ++to) {
+          if (tags_.contains({id, to})) sends.push_back(message(id, task.micro_batch, to, to));
+        }
+      }
+      block.work.emplace_back(i, std::move(sends));
+    }
+    return block;
+  }
+
+  int message(int buffer, int micro_batch, int to, int peer_stage) {
+    messages_.push_back({.peer = options_.rank_of(peer_stage, micro_batch),
+                         .tag = tags_.at({buffer, to}),
+                         .buffer = copy_of(buffer, micro_batch),
+                         .name = fmt::format("{} of micro-batch {}", whole_.buffers[index(buffer)].name, micro_batch)});
+    return static_cast<int>(messages_.size()) - 1;
+  }
+
+  int copy_of(int buffer, int micro_batch) {
+    if (buffer < 0) return -1;
+    const int of = has_copies(buffer) ? micro_batch : 0;
+    auto [found, is_new] = copies_.try_emplace({buffer, of}, -1);
+    if (is_new) {
+      found->second = static_cast<int>(buffers_.size());
+      buffers_.push_back(whole_.buffers[index(buffer)]);
+    }
+    return found->second;
+  }
+
+  // The last micro-batch of this process: its gradients complete the sum.
+  bool is_last(std::size_t instruction, int micro_batch) const {
+    return applies_gradients(whole_.instructions[instruction]) && micro_batch == own_.back();
+  }
+
+  void add_copy(std::size_t at, int micro_batch, bool is_update) {
+    const Instruction& from = whole_.instructions[at];
+    Instruction copy;
+    copy.name = from.name;
+    copy.operation = from.operation;
+    copy.implementation = from.implementation;
+    copy.shared_bytes = from.shared_bytes;
+    copy.cost = from.cost;
+    copy.once = from.once;
+    copy.update = from.update;
+    copy.recomputed = from.recomputed;
+    copy.node = from.node;
+    copy.kernel = from.kernel;
+    copy.micro_batch = micro_batch;
+    for (const int id : from.inputs) copy.inputs.push_back(copy_of(id, micro_batch));
+    for (const int id : from.outputs) copy.outputs.push_back(copy_of(id, micro_batch));
+    if (from.scratch >= 0) {
+      copy.scratch = static_cast<int>(buffers_.size());
+      buffers_.push_back(whole_.buffers[index(from.scratch)]);
+    }
+    if (applies_gradients(from) && !is_update) {  // only adds to the sum
+      copy.operation = "accumulate";
+      copy.collects = true;
+      copy.update = false;
+      copy.kernel = nullptr;
+      copy.scratch = -1;
+      copy.cost = {};
+    }
+    instructions_.push_back(std::move(copy));
+    new_in_place_.push_back(in_place_[at]);
+  }
+
+  void add_receives(const Block& block) {
+    for (const int number : block.arrivals) add_transfer(Transfer::Kind::receive, number);
+  }
+  void wait_for_sends(const Block& block) {
+    for (const auto& [instruction, sends] : block.work) {
+      for (const int number : sends) add_transfer(Transfer::Kind::wait, number);
+    }
+  }
+
+  void add_transfer(Transfer::Kind kind, int number) {
+    const Message& message = messages_[index(number)];
+    Instruction added;
+    added.name = message.name;
+    added.operation = kind == Transfer::Kind::send ? "send" : kind == Transfer::Kind::receive ? "receive" : "wait";
+    added.transfer = {.kind = kind, .number = number, .peer = message.peer, .tag = message.tag};
+    // A send reads until its end is waited for; a receive writes from its start on.
+    (kind == Transfer::Kind::receive ? added.outputs : added.inputs).push_back(message.buffer);
+    added.cost.bytes = kind == Transfer::Kind::wait ? 0 : static_cast<double>(buffers_[index(message.buffer)].bytes);
+    instructions_.push_back(std::move(added));
+    new_in_place_.emplace_back();
+  }
+
+  // A placeholder's copies are adjacent: they are written as one.
+  void add_placeholders() {
+    std::unordered_map<NodeId, int> placeholders;
+    for (const auto& [node, id] : whole_.placeholders) {
+      if (!per_micro_batch_.contains(id)) {
+        if (copies_.contains({id, 0})) placeholders[node] = copies_.at({id, 0});
+        continue;
+      }
+      const bool is_used = std::any_of(own_.begin(), own_.end(), [&](int m) { return copies_.contains({id, m}); });
+      if (!is_used) continue;
+      Buffer all = whole_.buffers[index(id)];
+      const std::int64_t bytes = all.bytes;
+      all.desc.shape[0] *= static_cast<std::int64_t>(own_.size());
+      all.bytes = all.desc.bytes();
+      const int parent = static_cast<int>(buffers_.size());
+      for (std::size_t k = 0; k < own_.size(); ++k) {
+        const int copy = copy_of(id, own_[k]);
+        buffers_[index(copy)].shares = parent;
+        buffers_[index(copy)].within = static_cast<std::int64_t>(k) * bytes;
+      }
+      // copy_of() may have added some
+      if (static_cast<int>(buffers_.size()) != parent) {
+        for (const int m : own_) buffers_[index(copies_.at({id, m}))].shares = static_cast<int>(buffers_.size());
+      }
+      placeholders[node] = static_cast<int>(buffers_.size());
+      buffers_.push_back(std::move(all));
+    }
+    whole_.placeholders = std::move(placeholders);
+  }
+
+  void add_fetches() {
+    std::vector<int> fetches;
+    for (const int m : own_) {
+      for (const int id : whole_.fetches) {
+        const int producer = id < 0 ? -1 : producer_[index(id)];
+        const bool is_here =
+            producer >= 0 && (place(index(producer)).part < 0 || stage_of(index(producer)) == options_.stage);
+        fetches.push_back(is_here ? copy_of(id, m) : -1);
+      }
+    }
+    whole_.fetches = std::move(fetches);
+  }
+
+  void add_constants() {
+    std::vector<std::pair<int, NodeId>> constants;
+    std::int64_t bytes = 0;
+    for (const auto& [id, node] : whole_.constants) {
+      const auto copy = copies_.find({id, 0});
+      if (copy == copies_.end()) continue;
+      constexpr std::int64_t kAlignment = 64;
+      buffers_[index(copy->second)].offset = bytes;
+      bytes += (buffers_[index(copy->second)].bytes + kAlignment - 1) / kAlignment * kAlignment;
+      constants.emplace_back(copy->second, node);
+    }
+    whole_.constants = std::move(constants);
+    whole_.constant_bytes = bytes;
+  }
+
+  void finish() {
+    for (const auto& [node, id] : whole_.placeholders) {
+      if (per_micro_batch_.contains(id)) {
+        whole_.samples = std::max(whole_.samples, whole_.buffers[index(id)].desc.shape[0]);
+      }
+    }
+    add_fetches();
+    add_placeholders();
+    add_constants();
+    whole_.micro_batches = static_cast<int>(own_.size());
+    whole_.transfers = static_cast<int>(messages_.size());
+    whole_.instructions = std::move(instructions_);
+    whole_.buffers = std::move(buffers_);
+    in_place_ = std::move(new_in_place_);
+    for (Instruction& instruction : whole_.instructions) {
+      instruction.sample_offset = instruction.micro_batch * whole_.samples;
+    }
+  }
+
+  static constexpr int kMostTransfers = 512;  // tags of a communicator
+
+  Program& whole_;
+  InPlacePairs& in_place_;
+  const StageOptions& options_;
+  const PipelineOrder& order_;
+  std::vector<Place> places_;                  // [instruction]
+  std::vector<int> producer_;                  // [buffer]: instruction; -1: a source
+  std::set<int> per_micro_batch_;              // buffers of placeholders
+  std::map<std::pair<int, int>, int> tags_;    // (buffer, stage that reads it)
+  std::vector<int> own_;                       // micro-batches of this process
+  std::set<std::pair<int, int>> arrived_;      // (buffer, micro-batch)
+  std::map<std::pair<int, int>, int> copies_;  // (buffer, micro-batch) -> buffer of the new program
+  std::vector<Message> messages_;
+  std::vector<Instruction> instructions_;
+  std::vector<Buffer> buffers_;
+  InPlacePairs new_in_place_;
+};
+
+}  // namespace
+
+void keep_stage(Program& program, InPlacePairs& in_place, const Parts& parts, const StageOptions& options) {
+  StageProgram(program, in_place, parts, options).run();
+}
+
+}  // namespace trireme

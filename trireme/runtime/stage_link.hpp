@@ -1,0 +1,31 @@
+// Transfers between the stages of a pipeline. A program's messages have the same memory, peers and order in every run.
+// Implemented by parallel/pipeline_link.hpp.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace trireme {
+
+struct StageMessage {
+  std::string name;  // for messages to users: "conv1 of micro-batch 3"
+  bool sends = false;
+  int peer = 0;  // rank
+  int tag = 0;
+  std::span<std::byte> memory;
+};
+
+// Called by the thread that runs the program.
+class StageLink {
+ public:
+  virtual ~StageLink() = default;
+
+  virtual void open(std::vector<StageMessage> messages) = 0;
+  virtual void begin(int message) = 0;
+  virtual bool done(int message) = 0;  // since it was begun last; throws errors of earlier messages
+  virtual void wait(int message) = 0;
+};
+
+}  // namespace trireme
