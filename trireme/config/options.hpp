@@ -36,6 +36,9 @@ struct DistributionOptions {
   std::optional<std::int64_t> staleness = {};
   std::int64_t backup_workers = 0;
   std::string placement = {};  // empty: not given
+  std::string parallel = "data";
+  std::optional<std::int64_t> micro_batches = {};
+  std::string schedule = "auto";  // 1f1b
 };
 
 // One step: network, batch, optimizer, device, kernels, threads, data and workers.

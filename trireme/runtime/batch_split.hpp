@@ -73,7 +73,7 @@ class BatchSplit {
   void forget_exchange() noexcept {
     for (const auto& executable : executables_) executable->forget_exchange();
   }
-  double mean_output(int fetch) const;  // mean of a scalar fetch over the groups
+  double mean_output(int fetch) const;  // mean of a scalar fetch over the groups and micro-batches
 
  private:
   GroupThreads* threads_;

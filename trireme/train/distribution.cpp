@@ -180,6 +180,7 @@ DistributionConfig resolve(const DistributionOptions& options, const comm::JobSi
   }
   resolve_network_file(options, config);
   check_batch_norm(config);
+  config.pipeline = resolve_pipeline(options, job.workers);
   return config;
 }
 
@@ -192,6 +193,11 @@ void add_json(const DistributionConfig& config, Json& json) {
                           ? Json("auto")
                           : Json(static_cast<double>(config.bucket_bytes) / static_cast<double>(kMegabyte));
   json["servers"] = config.servers;
+  if (config.pipeline.is_used()) {
+    json["parallel"] = config.pipeline.text();
+    json["micro_batches"] = config.pipeline.micro_batches;
+    json["schedule"] = to_string(config.pipeline.kind);
+  }
   if (!config.uses_servers()) return;
   json["async"] = config.asynchronous;
   json["placement"] = ps::to_string(config.placement);

@@ -11,6 +11,7 @@
 #include "trireme/comm/job_size.hpp"
 #include "trireme/config/options.hpp"
 #include "trireme/ps/placement.hpp"
+#include "trireme/train/pipeline_config.hpp"
 
 namespace trireme::train {
 
@@ -42,6 +43,7 @@ struct DistributionConfig {
   std::optional<int> staleness = {};  // asynchronous: maximum steps ahead of the slowest worker; nothing: no limit
   int backup_workers = 0;             // synchronous: servers use the first (workers - this) gradients
   ps::Strategy placement = ps::Strategy::split;  // assigns variables to servers; split: equal bytes
+  PipelineConfig pipeline = {};
 
   bool uses_servers() const {
     return update == VariableUpdate::parameter_server || update == VariableUpdate::distributed_replicated;

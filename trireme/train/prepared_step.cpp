@@ -13,7 +13,8 @@ constexpr std::int64_t kSplitUpdateBytes = 32 << 20;
 }  // namespace
 
 PreparedStep::PreparedStep(const StepConfig& config, const perf::ThreadPlan& threads, const Backend& backend,
-                           parallel::Replicas* replicas, int rank, const std::function<void(Session&)>& restore)
+                           parallel::Replicas* replicas, int rank, const std::function<void(Session&)>& restore,
+                           StageLink* link)
     : has_accuracy_(config.options.train_accuracy && !config.options.forward_only),
       step_(build_step(graph_, config, threads.groups)) {
   SessionOptions options;
@@ -29,6 +30,8 @@ PreparedStep::PreparedStep(const StepConfig& config, const perf::ThreadPlan& thr
     options.compile.update_bytes = bucket_bytes_for(config.distribution, trainable_bytes(graph_));
     replicas->configure(graph_, options);
   }
+  const PipelineConfig& pipeline = config.distribution.pipeline;
+  if (pipeline.is_used()) options.compile.stages = stage_options(pipeline, graph_, step_.fetches, backend, rank);
   session_ = std::make_unique<Session>(graph_, backend, options);
   try {
     split_ = &session_->prepare_split(step_.fetches);
@@ -37,48 +40,62 @@ PreparedStep::PreparedStep(const StepConfig& config, const perf::ThreadPlan& thr
     bad_input("--batch-size {}: {}; {}, --recompute cheap or full uses less", config.batch_size, error.what(),
               fitting > 0 ? fmt::format("about {} images fit", fitting) : "not even one image fits");
   }
+  if (link != nullptr) executable().set_link(link);
   if (restore) restore(*session_);
   if (replicas != nullptr) replicas->attach(*session_, *split_);
-  fill_batch(config.seed(), config.batch_size, rank);
+  fill_batch(config, rank);
 }
 
 // tf_cnn_benchmarks' synthetic images: truncated normal, mean 127, standard deviation 60, made once. There they stand
 // for preprocessed pixels; here they are scaled like preprocessing does, x/127.5 - 1, so that the network sees values
 // of the intended size. Programs do not modify placeholders, so the batch is set once for all steps. The workers'
 // batches together equal the batch one worker would have.
-void PreparedStep::fill_batch(std::uint64_t seed, std::int64_t batch_size, int rank) {
-  const std::int64_t share = batch_size / groups();
-  const std::int64_t first_sample = rank * batch_size;
-  std::vector<float> images(model().images.shape().elements() * groups());
-  std::vector<std::int32_t> labels(batch_size);
-  fill_truncated_normal(images, 127.0f, 60.0f, random_key(seed, "synthetic images"),
-                        static_cast<std::uint64_t>(rank) * images.size());
-  for (float& value : images) value = value / 127.5f - 1.0f;
-  fill_uniform(labels, static_cast<std::int32_t>(model().info.classes - 1), random_key(seed, "synthetic labels"),
-               static_cast<std::uint64_t>(first_sample));
+void PreparedStep::fill_batch(const StepConfig& config, int rank) {
+  const std::int64_t samples = config.images_per_run(), share = samples / groups();
+  const PipelineConfig& pipeline = config.distribution.pipeline;
+  const std::int64_t first_sample = pipeline.is_used() ? 0 : rank * samples;
   for (int index = 0; index < groups(); ++index) {
     Executable& group = split_->group(index);
     group.sample_offset = first_sample + index * share;
-    image_inputs_.push_back(group.input_f32(model().images));
-    label_inputs_.push_back(group.input_i32(model().labels));
-    if (trains()) learning_rate_inputs_.push_back(group.input_f32(step_.learning_rate));
+    const auto input = [&group](Tensor placeholder) {
+      return group.needs(placeholder) ? group.input_f32(placeholder) : std::span<float>();
+    };
+    image_inputs_.push_back(input(model().images));
+    label_inputs_.push_back(group.needs(model().labels) ? group.input_i32(model().labels) : std::span<std::int32_t>());
+    if (trains() && group.needs(step_.learning_rate)) learning_rate_inputs_.push_back(input(step_.learning_rate));
   }
-  set_batch(images, labels);
+  std::vector<float> images(model().images.shape().elements() * groups());
+  std::vector<std::int32_t> labels(samples);
+  for (int run = 0; run < micro_batches(); ++run) {
+    std::int64_t batch = rank;
+    if (pipeline.is_used()) {
+      const PipelineConfig::Place place = pipeline.place_of(rank);
+      batch = run * place.replicas + place.replica;
+    }
+    fill_truncated_normal(images, 127.0f, 60.0f, random_key(config.seed(), "synthetic images"),
+                          static_cast<std::uint64_t>(batch) * images.size());
+    for (float& value : images) value = value / 127.5f - 1.0f;
+    fill_uniform(labels, static_cast<std::int32_t>(model().info.classes - 1),
+                 random_key(config.seed(), "synthetic labels"), static_cast<std::uint64_t>(batch * samples));
+    set_batch(images, labels, run);
+  }
 }
 
-void PreparedStep::set_batch(std::span<const float> images, std::span<const std::int32_t> labels) {
+void PreparedStep::set_batch(std::span<const float> images, std::span<const std::int32_t> labels, int micro_batch) {
+  const auto part_of = [this, micro_batch](auto input, int group) {
+    const std::size_t size = input.size() / static_cast<std::size_t>(micro_batches());
+    return std::pair(input.subspan(static_cast<std::size_t>(micro_batch) * size, size),
+                     static_cast<std::size_t>(group) * size);
+  };
   for (int index = 0; index < groups(); ++index) {
-    split_->group(index).input_changed(model().images);
-    split_->group(index).input_changed(model().labels);
-  }
-  for (std::size_t group = 0; group < image_inputs_.size(); ++group) {
-    const std::span<float> group_images = image_inputs_[group];
-    const std::span<std::int32_t> group_labels = label_inputs_[group];
-    std::copy_n(images.begin() + static_cast<std::ptrdiff_t>(group * group_images.size()), group_images.size(),
-                group_images.begin());
-    std::copy_n(labels.begin() + static_cast<std::ptrdiff_t>(group * group_labels.size()), group_labels.size(),
-                group_labels.begin());
-    split_->group(static_cast<int>(group)).send_inputs();
+    Executable& group = split_->group(index);
+    if (group.needs(model().images)) group.input_changed(model().images);
+    if (group.needs(model().labels)) group.input_changed(model().labels);
+    const auto [own_images, first_value] = part_of(image_inputs_[index], index);
+    const auto [own_labels, first_label] = part_of(label_inputs_[index], index);
+    std::ranges::copy(images.subspan(first_value, own_images.size()), own_images.begin());
+    std::ranges::copy(labels.subspan(first_label, own_labels.size()), own_labels.begin());
+    group.send_inputs();
   }
 }
 
@@ -91,7 +108,7 @@ void PreparedStep::set_first_sample(std::int64_t first) {
 double PreparedStep::run(double learning_rate) {
   start(learning_rate);
   wait();
-  return loss();
+  return knows_loss() ? loss() : 0;
 }
 
 void PreparedStep::start(double learning_rate) {
@@ -111,7 +128,7 @@ double PreparedStep::wait() {
 }
 
 std::optional<double> PreparedStep::accuracy() const {
-  return has_accuracy_ ? std::optional<double>(split_->mean_output(1)) : std::nullopt;
+  return has_accuracy_ && knows_loss() ? std::optional<double>(split_->mean_output(1)) : std::nullopt;
 }
 
 std::optional<LossScaleState> PreparedStep::loss_scale() const {

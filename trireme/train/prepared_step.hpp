@@ -25,10 +25,13 @@ class PreparedStep {
   // Collective if there are replicas: the step then spans all of them, and the batch is this rank's share of the global
   // one. `restore`, if given, sets the variables before the replicas share them.
   PreparedStep(const StepConfig& config, const perf::ThreadPlan& threads, const Backend& backend,
-               parallel::Replicas* replicas = nullptr, int rank = 0, const std::function<void(Session&)>& restore = {});
+               parallel::Replicas* replicas = nullptr, int rank = 0, const std::function<void(Session&)>& restore = {},
+               StageLink* link = nullptr);
 
   // One step's images and labels, row-major, for the following steps. After start(), copied to a GPU beside that step.
-  void set_batch(std::span<const float> images, std::span<const std::int32_t> labels);
+  // In a pipeline, those of one of this worker's micro-batches.
+  void set_batch(std::span<const float> images, std::span<const std::int32_t> labels, int micro_batch = 0);
+  int micro_batches() const { return executable().program().micro_batches; }
   // Position of the batch's first image within one update over all workers and runs; dropout draws depend on it.
   void set_first_sample(std::int64_t first);
   double run(double learning_rate);  // the loss; the rate has no effect if forward only
@@ -36,6 +39,7 @@ class PreparedStep {
   void start(double learning_rate);
   double wait();
   double loss() const { return split_->mean_output(0); }
+  bool knows_loss() const { return executable().program().fetches[0] >= 0; }  // otherwise another stage does
   std::optional<double> accuracy() const;  // of the training batch; nothing: not requested
 
   const Graph& graph() const { return graph_; }
@@ -55,7 +59,7 @@ class PreparedStep {
   MemorySummary memory() const;
 
  private:
-  void fill_batch(std::uint64_t seed, std::int64_t batch_size, int rank);
+  void fill_batch(const StepConfig& config, int rank);
 
   const bool has_accuracy_;
   Graph graph_;

@@ -198,6 +198,26 @@ double default_learning_rate(op::OptimizerKind optimizer, bool batch_norm, std::
 
 namespace {
 
+// What stages cannot do, because each has a part of the network, or cannot do yet.
+void resolve_for_pipeline(StepConfig& config) {
+  const std::string option = "--parallel " + config.distribution.pipeline.text();
+  const auto refuse = [&](bool given, std::string_view what, std::string_view why) {
+    if (given) bad_input("{} and {} cannot be used together: {}", option, what, why);
+  };
+  refuse(config.options.forward_only, "--forward-only", "pipelines train");
+  refuse(config.on_gpu(), "--device cuda", "stages run on CPUs");
+  refuse(config.distribution.uses_servers(), "parameter servers", "stages sum their gradients by all-reduce");
+  refuse(config.distribution.update == VariableUpdate::independent && config.distribution.workers > 1,
+         "--variable-update independent", "the workers train one network");
+  refuse(config.distribution.sync_batch_norm, "--sync-batch-norm", "batch norm uses the images of a micro-batch");
+  refuse(config.batch_split > 1, "--batch-split", "a stage works with all its cores");
+  refuse(config.inter_threads > 1, "--num-inter-threads", "a stage runs its operations in the order of the schedule");
+  refuse(config.precision == Precision::fp16, "--precision fp16",
+         "whether an update is skipped depends on all gradients, and each stage has a part of them");
+  config.inter_threads = 1;
+  divide_batch(config.distribution.pipeline, config.global_batch_size());
+}
+
 // Restricts choices for several workers or bit-reproducible results.
 void resolve_for_workers(const StepOptions& options, StepConfig& config) {
   const DistributionConfig& distribution = config.distribution;
@@ -220,6 +240,7 @@ void resolve_for_workers(const StepOptions& options, StepConfig& config) {
   }
   if (distribution.workers == 1 && !distribution.uses_servers()) return;
   if (config.batch_split == 0) config.batch_split = 1;
+  if (distribution.pipeline.is_used()) resolve_for_pipeline(config);
   if (distribution.uses_servers() && config.precision == Precision::fp16) {
     bad_input(
         "--precision fp16: whether an update is skipped depends on all gradients, and each parameter server has a part "

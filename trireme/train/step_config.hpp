@@ -43,6 +43,16 @@ struct StepConfig {
   bool on_gpu() const { return options.device != "cpu"; }
   std::uint64_t seed() const { return static_cast<std::uint64_t>(options.seed); }
   std::int64_t global_batch_size() const { return batch_size * distribution.workers; }
+  // Images of one run of the network: a batch, or a micro-batch of a pipeline.
+  std::int64_t images_per_run() const {
+    const PipelineConfig& pipeline = distribution.pipeline;
+    return pipeline.is_used() ? global_batch_size() / pipeline.micro_batches : batch_size;
+  }
+  // Images of this worker per step.
+  std::int64_t images_of(int rank) const {
+    const PipelineConfig& pipeline = distribution.pipeline;
+    return pipeline.is_used() ? global_batch_size() / pipeline.place_of(rank).replicas : batch_size;
+  }
 };
 
 // Error(bad_input) names the option, the value given and what is legal.

@@ -17,7 +17,7 @@ int statistics_groups(const StepConfig& config, int groups) {
 StepGraph build_step(Graph& graph, const StepConfig& config, int groups) {
   StepGraph step;
   step.model = build_model(graph, config.options.model,
-                           {.batch_size = config.batch_size / groups,
+                           {.batch_size = config.images_per_run() / groups,
                             .groups = statistics_groups(config, groups),
                             .num_classes = config.num_classes,
                             .training = !config.options.forward_only,

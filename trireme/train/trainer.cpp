@@ -9,6 +9,7 @@
 #include "trireme/comm/collectives.hpp"
 #include "trireme/train/checkpoint.hpp"
 #include "trireme/train/evaluator.hpp"
+#include "trireme/train/stage_tensors.hpp"
 #include "trireme/train/step_trace.hpp"
 #include "trireme/train/training_config.hpp"
 #include "trireme/train/weight_averages.hpp"
@@ -107,10 +108,9 @@ StepReport Trainer::run_update(double learning_rate) {
   const int runs = config_->gradients.accumulate;
   StepReport report{.learning_rate = learning_rate};
   for (int run = 0; run < runs; ++run) {
-    worker_->step().set_first_sample((run * worker_->workers().size() + worker_->workers().rank()) *
-                                     config_->step.batch_size);
+    worker_->set_run(run);
     report.loss += worker_->run_step(learning_rate);
-    if (const auto accuracy = worker_->step().accuracy())
+    if (const auto accuracy = worker_->accuracy())
       report.accuracy = report.accuracy.value_or(0) + *accuracy / runs;
     seconds_.input_wait += worker_->input_seconds();
   }
@@ -127,7 +127,7 @@ void Trainer::add_seconds() {
   if (worker_->replicas() == nullptr) return;
   const Executable::ExchangeTimes& exchange = worker_->step().executable().exchange_times();
   seconds_.update += exchange.update;
-  seconds_.exposed += exchange.wait;
+  seconds_.exposed += exchange.wait + exchange.stages;
   for (const double each : worker_->replicas()->sync().communication_seconds()) seconds_.communication += each;
 }
 
@@ -182,7 +182,10 @@ Evaluation Trainer::evaluate(const std::stop_token& stop) {
   if (replicas != nullptr) replicas->sync().settle();
   if (!together && workers.rank() > 0) return {};
   if (replicas != nullptr && !together) replicas->sync().rest();  // the others keep training
-  if (together) {
+  std::vector<NamedTensor> of_stages;
+  if (pipeline().is_used()) {
+    of_stages = gather_tensors(workers, pipeline(), take_checkpoint(store, {}).tensors);
+  } else if (together) {
     workers.set_context("running statistics");
     const std::span<std::byte> own = store.untrained_arena();
     comm::broadcast(workers, own);
@@ -193,12 +196,16 @@ Evaluation Trainer::evaluate(const std::stop_token& stop) {
   if (evaluator_) {
     if (averages_) {
       evaluator_->load([&](const Node& variable) { return averages_->get(store.find(variable.name)); });
+    } else if (pipeline().is_used()) {
+      std::map<std::string, const HostTensor*> by_name;
+      for (const NamedTensor& tensor : of_stages) by_name[tensor.name] = &tensor.value;
+      evaluator_->load([&](const Node& variable) { return *by_name.at(variable.name); });
     } else {
       evaluator_->load(store);
     }
-    data::Pipeline pipeline(evaluation_->dataset, evaluation_->pipeline);
-    counted = evaluator_->run(pipeline, stop);
-    for (const std::int64_t index : pipeline.bad_samples()) bad_evaluated_.insert(index);
+    data::Pipeline images(evaluation_->dataset, evaluation_->pipeline);
+    counted = evaluator_->run(images, stop);
+    for (const std::int64_t index : images.bad_samples()) bad_evaluated_.insert(index);
   }
   if (!together) return added_up({&counted, 1});
   const auto timeout = workers.timeout();
@@ -220,7 +227,7 @@ void Trainer::save() {
 
 // Only the first worker writes: it has everything, or gets it from the servers.
 void Trainer::write_checkpoint(const TrainingProgress& progress) {
-  if (!checkpoints_) return;
+  if (!checkpoints_ && !pipeline().is_used()) return;
   if (parallel::Replicas* replicas = worker_->replicas(); replicas != nullptr) {
     replicas->sync().settle();
     if (!worker_->in_lock_step()) replicas->restore_values(worker_->step().session());  // as recent as the state
@@ -237,6 +244,10 @@ void Trainer::write_checkpoint(const TrainingProgress& progress) {
                                               .train_seconds = progress.train_seconds,
                                               .epoch = progress.epoch,
                                               .others = to_metadata(worker_->input()->trained_on())}));
+  if (pipeline().is_used()) {
+    checkpoint->tensors = gather_tensors(worker_->workers(), pipeline(), std::move(checkpoint->tensors));
+    if (!checkpoints_) return;
+  }
   if (averages_) averages_->add_to(*checkpoint);
   last_saved_ = checkpoint;
   try {
@@ -302,6 +313,8 @@ std::optional<double> Trainer::seconds_in_all() const {
   if (!first_.train_seconds) return std::nullopt;
   return *first_.train_seconds + seconds_here_;
 }
+
+const PipelineConfig& Trainer::pipeline() const { return config_->step.distribution.pipeline; }
 
 parallel::GradientSync* Trainer::sync() const {
   return worker_->replicas() != nullptr ? &worker_->replicas()->sync() : nullptr;

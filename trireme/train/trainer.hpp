@@ -20,6 +20,7 @@
 #include "trireme/train/accuracy.hpp"
 
 namespace trireme {
+class Session;
 struct Network;
 }
 namespace trireme::comm {
@@ -44,6 +45,7 @@ class WeightAverages;
 class Worker;
 struct Checkpoint;
 struct EvaluationData;
+struct PipelineConfig;
 struct ProcessGroup;
 struct TrainedOn;
 struct TrainingConfig;
@@ -167,6 +169,8 @@ class Trainer {
   void finish_checkpoints();
   void finish();
 
+  const PipelineConfig& pipeline() const;
+  void restore(Session& session, comm::Communicator& workers) const;
   parallel::GradientSync* sync() const;  // ends replicas together; null: no replicas
   bool goes_at_own_pace() const;
   bool is_asked_to_stop(const std::stop_token& stop);

@@ -9,6 +9,7 @@
 #include "trireme/train/evaluator.hpp"
 #include "trireme/train/job.hpp"
 #include "trireme/train/same_options.hpp"
+#include "trireme/train/stage_tensors.hpp"
 #include "trireme/train/step_trace.hpp"
 #include "trireme/train/trainer.hpp"
 #include "trireme/train/training_config.hpp"
@@ -48,7 +49,9 @@ Trainer::Trainer(const TrainingConfig& config, const ProcessGroup& group, const 
   if (!config_->checkpoint_dir.empty()) open_checkpoint(group.workers);
   Worker::Options own{.on_tuning = options.on_tuning, .recorder = options.recorder};
   own.on_data = [this](const DataInput& input) { check_data(input); };
-  if (resumed_) own.restore = [this](Session& session) { resumed_->restore(session.variables()); };
+  if (resumed_ || (pipeline().is_used() && first_.step > 0)) {
+    own.restore = [this, &group](Session& session) { restore(session, group.workers); };
+  }
   own.first_sample = first_sample_;
   if (config_->evaluates() == EvaluateOn::all || group.workers.size() == 1) own.beside = evaluation_programs(*config_);
   worker_ = std::make_unique<Worker>(config_->step, group, own);
@@ -69,6 +72,23 @@ Trainer::Trainer(const TrainingConfig& config, const ProcessGroup& group, const 
 }
 
 Trainer::~Trainer() = default;
+
+// Only the first worker has the file.
+void Trainer::restore(Session& session, comm::Communicator& workers) const {
+  VariableStore& store = session.variables();
+  if (!pipeline().is_used()) return resumed_->restore(store);
+  std::vector<std::pair<std::string, TensorType>> wanted;
+  for (const auto& [name, value] : take_checkpoint(store, {}).tensors) wanted.emplace_back(name, value.type());
+  const std::vector<NamedTensor> given = give_out_tensors(workers, wanted, [this](const std::string& name) {
+    return resumed_->tensors().read(name);
+  });
+  auto next = given.begin();
+  for (const NodeId id : store.all()) {
+    store.set(id, (next++)->value);
+    for (int index = 0; index < store.state_count(id); ++index) store.set_state(id, index, (next++)->value);
+  }
+  store.step = static_cast<std::uint64_t>(first_.step);
+}
 
 // The first worker looks, and tells the others where to resume.
 void Trainer::open_checkpoint(comm::Communicator& workers) {
@@ -184,7 +204,7 @@ void Trainer::prepare_evaluation() {
     if (takes_part_in_evaluation()) make_evaluator(batch_size);
   });
   evaluation_ = std::make_unique<EvaluationData>(open_evaluation_data(config_->step.data, setup.model, batch_size));
-  if (config_->evaluates() == EvaluateOn::all && worker_->in_lock_step()) {
+  if (config_->evaluates() == EvaluateOn::all && worker_->in_lock_step() && !pipeline().is_used()) {
     evaluation_->pipeline.rank = worker_->workers().rank();
     evaluation_->pipeline.ranks = worker_->workers().size();
   }
@@ -205,7 +225,7 @@ void Trainer::make_evaluator(std::int64_t batch_size) {
 }
 
 bool Trainer::takes_part_in_evaluation() const {
-  const bool all = config_->evaluates() == EvaluateOn::all && worker_->in_lock_step();
+  const bool all = config_->evaluates() == EvaluateOn::all && worker_->in_lock_step() && !pipeline().is_used();
   return all || worker_->workers().rank() == 0;
 }
 

@@ -54,6 +54,16 @@ TrainingConfig resolve(const TrainingOptions& options, const comm::JobSize& job)
   }
   config.step.decays_batch_norm = !options.skip_batch_norm_decay;
   resolve_gradients(options, config);
+  if (const PipelineConfig& pipeline = config.step.distribution.pipeline; pipeline.is_used()) {
+    if (options.clip_norm > 0) {
+      bad_input("--parallel {} and --clip-norm cannot be used together: each stage has a part of the gradients",
+                pipeline.text());
+    }
+    if (options.average_decay > 0) {
+      bad_input("--parallel {} and --average cannot be used together: checkpoints do not bring averages together",
+                pipeline.text());
+    }
+  }
   if (options.target_accuracy > 0 && config.evaluates() == EvaluateOn::nobody) {
     bad_input("--target-accuracy needs an evaluation: leave out --eval none");
   }

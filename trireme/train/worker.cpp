@@ -269,10 +269,31 @@ void Worker::time_kernels() {
 
 double Worker::take_batch() {
   const auto start = SteadyClock::now();
-  const data::Batch& batch = next_batch();
-  const perf::ScopedSpan span(trace_.track, trace_.place_batch);
-  step_->set_batch(batch.images, batch.labels);
+  for (int run = 0; run < step_->micro_batches(); ++run) {
+    const data::Batch& batch = next_batch();
+    const perf::ScopedSpan span(trace_.track, trace_.place_batch);
+    step_->set_batch(batch.images, batch.labels, run);
+  }
   return seconds_since(start);
+}
+
+// In a pipeline the last stage knows the loss.
+double Worker::share_outcome(double loss) {
+  if (pipeline_ == nullptr) return loss;
+  const bool is_known = step_->knows_loss();
+  outcome_ = pipeline_->share({.loss = is_known ? loss : 0, .accuracy = step_->accuracy().value_or(0), .is_known = is_known});
+  return outcome_.loss;
+}
+
+std::optional<double> Worker::accuracy() const {
+  if (pipeline_ == nullptr) return step_->accuracy();
+  return config_.options.train_accuracy ? std::optional(outcome_.accuracy) : std::nullopt;
+}
+
+void Worker::set_run(int run) {
+  const bool has_micro_batches = config_.distribution.pipeline.is_used();
+  step_->set_first_sample(has_micro_batches ? run * config_.global_batch_size()
+                                            : (run * workers_->size() + workers_->rank()) * config_.batch_size);
 }
 
 // Runs alongside a step on a device. A failure matters only to the step that needs the batch, which may never come.
@@ -291,7 +312,7 @@ double Worker::run_step(double learning_rate, bool on_next_batch) {
   wants_next_batch_ = false;
   if (input_ == nullptr || !on_next_batch) {
     input_seconds_ = 0;
-    return step_->run(learning_rate);
+    return share_outcome(step_->run(learning_rate));
   }
   if (batch_problem_) std::rethrow_exception(batch_problem_);
   input_seconds_ = batch_is_there_ ? 0 : take_batch();
@@ -301,7 +322,7 @@ double Worker::run_step(double learning_rate, bool on_next_batch) {
   take_next_batch();  // if no exchange through the host made time for it
   const double step_seconds = step_->wait();
   if (batch_is_there_) input_seconds_ += std::max(0.0, beside_seconds_ - step_seconds);
-  return step_->loss();
+  return share_outcome(step_->knows_loss() ? step_->loss() : 0);
 }
 
 void Worker::compile_in_turn(const std::function<void()>& compile) {
@@ -328,8 +349,9 @@ void Worker::build() {
   StepConfig& config = config_;
   backend_ = make_backend(config.backend, tuning_);
   replicas_ = make_replicas();
-  const auto restore = workers_->rank() == 0 ? options_.restore : nullptr;
-  step_ = std::make_unique<PreparedStep>(config, setup_.threads, *backend_, replicas_.get(), workers_->rank(), restore);
+  const bool restores = workers_->rank() == 0 || pipeline_ != nullptr;
+  step_ = std::make_unique<PreparedStep>(config, setup_.threads, *backend_, replicas_.get(), workers_->rank(),
+                                         restores ? options_.restore : nullptr, link_.get());
   step_->executable().set_beside([this] {
     if (input_ && input_->is_ready()) take_next_batch();  // waiting for it would hold up the other workers
   });
@@ -345,6 +367,12 @@ void Worker::build() {
   setup_.recomputation = step_->executable().program().recomputation;
   setup_.recomputation.planned_bytes_without *= step_->groups();
   setup_.flops_per_step = step_->flops();
+  if (pipeline_ != nullptr) {  // a stage's is not every worker's
+    workers_->set_context("comparing the stages' work");
+    double all = 0;
+    for (const double each : comm::all_gather_value(*workers_, setup_.flops_per_step)) all += each;
+    setup_.flops_per_step = all / workers_->size();
+  }
   for (const Instruction& instruction : step_->executable().program().instructions) {
     if (!instruction.once) setup_.bytes_per_step += step_->groups() * instruction.cost.bytes;
   }

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "trireme/comm/network_file.hpp"
+#include "trireme/parallel/pipeline_link.hpp"
+#include "trireme/parallel/pipeline_sync.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/peak.hpp"
 #include "trireme/perf/spinning.hpp"
@@ -103,6 +105,9 @@ class Worker {
   // Runs one step and returns the loss: on the input's next batch if there is an input and it is wanted, else on the
   // current batch. A GPU receives the following batch meanwhile.
   double run_step(double learning_rate, bool on_next_batch = true);
+  std::optional<double> accuracy() const;  // of the last step's images; nothing: not requested
+  // For dropout: the next step is this run of an update.
+  void set_run(int run);
   double input_seconds() const { return input_seconds_; }  // how long the last step waited for its batch
 
   // Collective, for other programs: compiles on the first worker, which times kernels, then on the others.
@@ -124,6 +129,7 @@ class Worker {
   void build();
   void keep_new_timings();
   void describe_workers();
+  double share_outcome(double loss);
   double take_batch();
   void take_next_batch();
   const data::Batch& next_batch();
@@ -138,6 +144,9 @@ class Worker {
   TuningOptions tuning_;
   std::shared_ptr<void> spinning_ = perf::limit_spinning_under_load();
   std::shared_ptr<Backend> backend_;
+  // Of a pipeline: the replicas of this stage, between and during steps; and the way to other stages.
+  std::unique_ptr<comm::Communicator> stage_, stage_in_steps_;
+  std::unique_ptr<parallel::PipelineLink> link_;
   std::unique_ptr<PreparedStep> step_;
   std::unique_ptr<DataInput> input_;
   bool wants_next_batch_ = false;     // while a step runs on a device
@@ -153,6 +162,8 @@ class Worker {
   // Declared after the step: once destroyed, nobody writes to the step's variables.
   std::unique_ptr<parallel::Replicas> replicas_;
   ps::WorkerSync* servers_ = nullptr;
+  parallel::PipelineSync* pipeline_ = nullptr;  // likewise the replicas'
+  parallel::PipelineSync::Outcome outcome_;     // of the last step
 };
 
 }  // namespace trireme::train

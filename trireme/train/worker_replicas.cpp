@@ -113,6 +113,16 @@ std::unique_ptr<parallel::Replicas> Worker::make_replicas() {
     return std::make_unique<parallel::Replicas>(*workers_, std::move(sync),
                                                 replica_options(distribution, processors, {}, options_.recorder));
   }
+  if (distribution.pipeline.is_used()) {
+    const parallel::ReplicaOptions options = replica_options(distribution, processors, network_cost(), options_.recorder);
+    const int stage = distribution.pipeline.place_of(workers_->rank()).stage;
+    stage_ = workers_->split(stage, workers_->rank());
+    stage_in_steps_ = stage_->split(0, stage_->rank());
+    link_ = std::make_unique<parallel::PipelineLink>(*workers_, options.start_thread);
+    auto sync = std::make_unique<parallel::PipelineSync>(*stage_in_steps_, *workers_, options);
+    pipeline_ = sync.get();
+    return std::make_unique<parallel::Replicas>(*stage_, std::move(sync), options);
+  }
   if (!distribution.is_synchronous()) return nullptr;
   if (distribution.gpu_sums != GpuSums::never) {
     const std::string problem = why_not_between_gpus();

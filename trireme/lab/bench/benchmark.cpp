@@ -178,7 +178,7 @@ void Benchmark::add_times() {
   if (worker_.replicas() == nullptr) return;
   const Executable::ExchangeTimes& exchange = worker_.step().executable().exchange_times();
   times_.update += exchange.update;
-  times_.wait += exchange.wait;
+  times_.wait += exchange.wait + exchange.stages;
   const std::span<const double> buckets = worker_.replicas()->sync().communication_seconds();
   times_.bucket_seconds.resize(buckets.size());
   for (std::size_t i = 0; i < buckets.size(); ++i) times_.bucket_seconds[i] += buckets[i];

@@ -1,0 +1,30 @@
+#include "trireme/parallel/pipeline_sync.hpp"
+
+#include "trireme/comm/collectives.hpp"
+
+namespace trireme::parallel {
+
+PipelineSync::Outcome PipelineSync::share(const Outcome& own) {
+  struct Report {
+    double loss, accuracy;
+    float vote;
+    std::int32_t count;
+  };
+  workers_.set_context("the loss of a step");
+  const Report mine{own.loss, own.accuracy, vote_, own.is_known ? 1 : 0};
+  Outcome mean{.is_known = true};
+  int count = 0;
+  agreed_ = 0;
+  for (const Report& each : comm::all_gather_value(workers_, mine)) {
+    agreed_ += each.vote;
+    if (each.count == 0) continue;
+    mean.loss += each.loss;
+    mean.accuracy += each.accuracy;
+    ++count;
+  }
+  mean.loss /= count;
+  mean.accuracy /= count;
+  return mean;
+}
+
+}  // namespace trireme::parallel

@@ -1,0 +1,141 @@
+#include "trireme/train/pipeline_config.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/parse.hpp"
+
+namespace trireme::train {
+namespace {
+
+constexpr int kMicroBatchesPerStage = 4;  // idle time is then a fifth of the whole at most
+
+[[noreturn]] void refuse(const std::string& text, const std::string& problem) {
+  bad_input("--parallel {}: {}; allowed are data, pipeline:STAGES, hybrid:A-B-... (workers of each stage), or a JSON "
+            "file with stages",
+            text, problem);
+}
+
+std::vector<int> parse_pipeline(const std::string& text, std::string_view value, int workers) {
+  const int stages = parse_number<int>(value).value_or(0);
+  if (stages < 1) refuse(text, "the number of stages must be 1 or more");
+  if (workers % stages != 0) {
+    refuse(text, fmt::format("{} worker{} cannot be divided evenly over {} stages", workers, workers == 1 ? "" : "s", stages));
+  }
+  return std::vector<int>(static_cast<std::size_t>(stages), workers / stages);
+}
+
+std::vector<int> parse_hybrid(const std::string& text, std::string_view value) {
+  std::vector<int> replicas;
+  while (true) {
+    const std::size_t end = value.find('-');
+    replicas.push_back(parse_number<int>(value.substr(0, end)).value_or(0));
+    if (replicas.back() < 1) refuse(text, "every stage needs 1 worker or more");
+    if (end == std::string_view::npos) return replicas;
+    value.remove_prefix(end + 1);
+  }
+}
+
+void read_stages(const std::string& path, PipelineConfig& config) {
+  const Json json = read_json(path);
+  const auto stages = json.find("stages");
+  if (stages == json.end() || !stages->is_array() || stages->empty()) {
+    bad_input("{}: must be {{\"stages\": [{{\"replicas\": 1}}, {{\"begins_at\": \"NODE\", \"replicas\": 1}}, ...]}}; `trireme "
+              "models --plan --stages` shows names of nodes",
+              path);
+  }
+  for (const Json& stage : *stages) {
+    const int replicas = stage.value("replicas", 1);
+    if (replicas < 1) bad_input("{}: every stage needs 1 worker or more", path);
+    config.replicas.push_back(replicas);
+    const std::string begin = stage.value("begins_at", "");
+    if (begin.empty() != (config.replicas.size() == 1)) {
+      bad_input("{}: every stage but the first has a node at which it begins, \"begins_at\"", path);
+    }
+    if (!begin.empty()) config.cuts.push_back(begin);
+  }
+}
+
+}  // namespace
+
+PipelineConfig::Place PipelineConfig::place_of(int rank) const {
+  Place place;
+  while (rank >= replicas[static_cast<std::size_t>(place.stage)]) rank -= replicas[static_cast<std::size_t>(place.stage++)];
+  place.replica = rank;
+  place.replicas = replicas[static_cast<std::size_t>(place.stage)];
+  return place;
+}
+
+std::string PipelineConfig::text() const {
+  const bool is_plain = std::ranges::all_of(replicas, [&](int each) { return each == replicas.front(); });
+  return is_plain ? fmt::format("pipeline:{}", stages()) : fmt::format("hybrid:{}", fmt::join(replicas, "-"));
+}
+
+PipelineConfig resolve_pipeline(const DistributionOptions& options, int workers) {
+  PipelineConfig config;
+  const std::string& text = options.parallel;
+  const std::string kind = options.schedule == "auto" ? "1f1b" : options.schedule;
+  config.kind = find_pipeline_kind(kind).value_or(PipelineKind::one_forward);
+  constexpr std::string_view kPipeline = "pipeline:", kHybrid = "hybrid:";
+  if (text.starts_with(kPipeline)) {
+    config.replicas = parse_pipeline(text, std::string_view(text).substr(kPipeline.size()), workers);
+  } else if (text.starts_with(kHybrid)) {
+    config.replicas = parse_hybrid(text, std::string_view(text).substr(kHybrid.size()));
+  } else if (text.ends_with(".json")) {
+    read_stages(text, config);
+  } else if (text != "data") {
+    refuse(text, "unknown");
+  }
+  if (!config.is_used()) {
+    if (options.micro_batches) bad_input("--micro-batches has no effect without a pipeline: --parallel pipeline:STAGES");
+    if (options.schedule != "auto") bad_input("--schedule has no effect without a pipeline: --parallel pipeline:STAGES");
+    return config;
+  }
+  const int needed = std::accumulate(config.replicas.begin(), config.replicas.end(), 0);
+  if (needed != workers) {
+    refuse(text, fmt::format("its stages have {} workers, but there {} {}", needed, workers == 1 ? "is" : "are", workers));
+  }
+  if (default_chunks(config.kind) > 1 && !config.cuts.empty()) {
+    bad_input("--schedule interleaved: chooses the parts itself; leave out the file or use another schedule");
+  }
+  config.micro_batches = static_cast<int>(options.micro_batches.value_or(0));
+  return config;
+}
+
+void divide_batch(PipelineConfig& config, std::int64_t global_batch) {
+  std::int64_t unit = default_chunks(config.kind) > 1 ? config.stages() : 1;
+  for (const int replicas : config.replicas) unit = std::lcm<std::int64_t>(unit, replicas);
+  const auto fits = [&](std::int64_t count) { return count % unit == 0 && global_batch % count == 0; };
+  std::vector<std::int64_t> fitting;
+  for (std::int64_t count = 1; count <= std::min<std::int64_t>(global_batch, 1 << 16); ++count) {
+    if (fits(count)) fitting.push_back(count);
+  }
+  if (config.micro_batches > 0 ? !fits(config.micro_batches) : fitting.empty()) {
+    const std::string given = config.micro_batches > 0 ? fmt::format("--micro-batches {}: ", config.micro_batches) : "";
+    bad_input("{}the {} images of a step cannot be divided into equal micro-batches that suit {}{}; {}", given,
+              global_batch, config.text(), unit > 1 ? fmt::format(", a multiple of {}", unit) : "",
+              fitting.empty() ? "choose another --batch-size" : fmt::format("these numbers fit: {}", fmt::join(fitting, ", ")));
+  }
+  if (config.micro_batches > 0) return;
+  const auto enough = std::ranges::find_if(
+      fitting, [&](std::int64_t count) { return count >= kMicroBatchesPerStage * config.stages(); });
+  config.micro_batches = static_cast<int>(enough == fitting.end() ? fitting.back() : *enough);
+}
+
+std::shared_ptr<const StageOptions> stage_options(const PipelineConfig& config, const Graph& graph,
+                                                  std::span<const Tensor> fetches, const Backend& backend, int rank) {
+  const int chunks = default_chunks(config.kind);
+  auto options = std::make_shared<StageOptions>();
+  options->cuts = config.cuts.empty() ? choose_cuts(graph, fetches, backend, config.stages() * chunks) : config.cuts;
+  options->order = make_pipeline_order(
+      config.kind, {.stages = config.stages(), .micro_batches = config.micro_batches, .chunks = chunks});
+  options->replicas = config.replicas;
+  options->stage = config.place_of(rank).stage;
+  options->replica = config.place_of(rank).replica;
+  return options;
+}
+
+}  // namespace trireme::train
