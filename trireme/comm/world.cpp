@@ -109,8 +109,6 @@ namespace {
 
 }  // namespace
 
-std::vector<std::string> cluster_protocols() { return {"grpc", "grpc+ucx", "grpc+mpi"}; }
-
 std::unique_ptr<Communicator> add_ucx([[maybe_unused]] Communicator& ranks) {
 #ifdef TRIREME_WITH_UCX
   return ucx::make_communicator(ranks);
