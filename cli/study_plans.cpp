@@ -141,7 +141,7 @@ std::string study_introduction(const lab::SweepSetup& setup) {
 std::string dry_run_text(const lab::SweepSetup& setup, const std::vector<lab::CellState>& known) {
   std::string text;
   for (const lab::StudyCell& cell : setup.cells) {
-    text += fmt::format("{}\n  {}\n", lab::cell_text(cell), lab::repeat_line(cell, setup.options));
+    text += fmt::format("{}\n  {}\n", lab::cell_text(cell), lab::repeat_line(cell));
   }
   return text + estimate_text(setup, known);
 }
