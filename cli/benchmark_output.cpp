@@ -90,7 +90,7 @@ std::string kernels_text(const lab::BenchmarkSetup& setup) {
       setup.problems_renewed == 0
           ? ""
           : fmt::format("; timings of {} problem{} were over {} days old or from a busy machine",
-                        setup.problems_renewed, setup.problems_renewed == 1 ? "" : "s", TuneCache::kDaysKept);
+                        setup.problems_renewed, setup.problems_renewed == 1 ? "" : "s", perf::kDaysTrusted);
   return fmt::format("{}: {} timed in {}{}", how, setup.kernels_timed, format_seconds(setup.tuning_seconds), why);
 }
 

@@ -174,7 +174,7 @@ Json find_plan(const std::string& plan) {
 }
 
 lab::StudyMachine this_machine() {
-  const perf::Machine machine = perf::read_machine();
+  const perf::Machine machine = perf::read_machine(0);
   const int threads_per_core = std::max(1, machine.hardware_threads / std::max(1, machine.cores));
   return {.cores = machine.usable_cores, .hardware_threads = machine.usable_cores * threads_per_core};
 }

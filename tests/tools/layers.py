@@ -16,7 +16,7 @@ optim: base graph
 models: base graph
 config: base optim
 record: base perf
-backend: base graph optim plan
+backend: base graph optim perf plan
 runtime: base graph perf plan
 onnx: base graph runtime
 parallel: base comm perf runtime
