@@ -218,9 +218,9 @@ int compare_devices(const BenchArguments& arguments, const comm::JobSize& size, 
     bad_input("--device {}: only a single worker can compare devices; run them one at a time",
               arguments.options.device);
   }
-  if (!arguments.trace.empty())
-    bad_input("--trace {}: only one device can be traced at a time; give one", arguments.trace);
-  if (arguments.record == "-") bad_input("--record -: each device gets its own record; give a file name");
+  if (!arguments.files.trace.empty())
+    bad_input("--trace {}: only one device can be traced at a time; give one", arguments.files.trace);
+  if (arguments.files.record == "-") bad_input("--record -: each device gets its own record; give a file name");
   const std::vector<std::string> devices = split_list(arguments.options.device);
   std::vector<lab::BenchmarkConfig> configs;
   for (const std::string& device : devices) {
@@ -231,7 +231,7 @@ int compare_devices(const BenchArguments& arguments, const comm::JobSize& size, 
   std::vector<Outcome> outcomes;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     fmt::print("\n");
-    outcomes.push_back(run_first(configs[i], group, nullptr, record_of(arguments.record, devices[i]), stop));
+    outcomes.push_back(run_first(configs[i], group, nullptr, record_of(arguments.files.record, devices[i]), stop));
     if (outcomes.back().interrupted) return kInterruptedExitCode;
   }
   fmt::print("\n");
@@ -244,7 +244,7 @@ int compare_devices(const BenchArguments& arguments, const comm::JobSize& size, 
 
 int run_worker(const BenchArguments& arguments, const lab::BenchmarkConfig& config, const train::ProcessGroup& group,
                perf::Recorder* recorder, std::stop_token stop) {
-  const Outcome outcome = group.workers.rank() == 0 ? run_first(config, group, recorder, arguments.record, stop)
+  const Outcome outcome = group.workers.rank() == 0 ? run_first(config, group, recorder, arguments.files.record, stop)
                                                     : run_other(config, group, recorder, stop);
   return outcome.interrupted ? kInterruptedExitCode : 0;
 }
@@ -253,8 +253,8 @@ int run_bench(const BenchArguments& arguments) {
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
   const auto cluster = resolve_cluster(arguments.cluster);
   const int rank = cluster ? cluster->rank() : comm::launch_place().rank;
-  if (rank == 0) cluster::check_record_path(arguments.record);
-  if (rank == 0 && !arguments.trace.empty()) report::check_trace_path(arguments.trace);
+  if (rank == 0) cluster::check_record_path(arguments.files.record);
+  if (rank == 0 && !arguments.files.trace.empty()) report::check_trace_path(arguments.files.trace);
   const comm::JobSize size = cluster ? cluster->spec.job_size() : comm::JobSize{.workers = comm::launch_place().size};
   Interrupt interrupt;
   if (split_list(arguments.options.device).size() > 1) {
@@ -265,7 +265,7 @@ int run_bench(const BenchArguments& arguments) {
   }
   const lab::BenchmarkConfig config = lab::resolve(arguments.options, size);
   train::Job job(cluster, log_line);
-  auto trace = start_trace(arguments.trace, job, size.workers, config.options.trace_steps);
+  auto trace = start_trace(arguments.files.trace, job, size.workers, config.options.trace_steps);
   perf::Recorder* const recorder = recorder_of(trace);
   int code = 0;
   if (job.is_server()) {
@@ -273,7 +273,7 @@ int run_bench(const BenchArguments& arguments) {
   } else {
     code = run_worker(arguments, config, job.group(), recorder, interrupt.listen());
   }
-  finish_trace(std::move(trace), arguments.trace, arguments.record == "-" ? stderr : stdout);
+  finish_trace(std::move(trace), arguments.files.trace, arguments.files.record == "-" ? stderr : stdout);
   job.leave();
   return code;
 }
@@ -283,7 +283,7 @@ LaunchNeeds launch_needs(const BenchArguments& arguments, const comm::JobSize& s
   if (!arguments.refused.empty()) bad_input("{}", arguments.refused);
   const train::DistributionConfig distribution = lab::check_before_launch(arguments.options, size);
   const bool is_one_device = split_list(arguments.options.device).size() == 1;  // each device gets its own record
-  return training_needs(arguments.cluster, distribution, is_one_device ? arguments.record : "");
+  return training_needs(arguments.cluster, distribution, is_one_device ? arguments.files.record : "");
 }
 
 }  // namespace

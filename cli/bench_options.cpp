@@ -31,12 +31,6 @@ void add_refused(CLI::App& app, BenchArguments& arguments) {
 
 }  // namespace
 
-void add_trace_options(CLI::App& app, std::string& path, train::StepOptions& options) {
-  app.add_option("--trace,--trace-file", path,
-                 "Write a trace of all ranks to this file, for ui.perfetto.dev and `trireme report --trace`");
-  add_option(app, config::step_table(), "trace-steps", options);
-}
-
 void add_evaluation_options(CLI::App& app, train::StepOptions& options) {
   const auto add = [&](const char* name) { return add_option(app, config::step_table(), name, options); };
   add("data-dir")->required()->description("Data set with the validation images");
@@ -52,17 +46,15 @@ void add_evaluation_options(CLI::App& app, train::StepOptions& options) {
 void add_bench_options(CLI::App& app, BenchArguments& arguments) {
   add_table<train::StepOptions>(app, config::step_table(), arguments.options, {"eval-crop", "trace-steps"});
   add_table<lab::TimingOptions>(app, config::timing_table(), arguments.options);
-  add_cluster_options(app, arguments.cluster);
-  const OptionGroup group(app, "Output");
-  app.add_option("--record", arguments.record,
-                 "Write the run record (JSON) to this file; -: to stdout, and text to stderr");
-  add_trace_options(app, arguments.trace, arguments.options);
+  add_table(app, config::cluster_table(), arguments.cluster);
+  add_table(app, config::output_table(), arguments.files, {"tensorboard", "csv"});
+  add_option(app, config::step_table(), "trace-steps", static_cast<train::StepOptions&>(arguments.options));
   add_refused(app, arguments);
 }
 
-LaunchNeeds training_needs(const ClusterArguments& arguments, const train::DistributionConfig& distribution,
+LaunchNeeds training_needs(const ClusterOptions& options, const train::DistributionConfig& distribution,
                            const std::string& record) {
-  LaunchNeeds needs{.protocol = protocol_in_launch(arguments), .needs_first_worker = true, .record_file = record};
+  LaunchNeeds needs{.protocol = protocol_in_launch(options), .needs_first_worker = true, .record_file = record};
   needs.survives_lost_workers = distribution.survives_lost_workers() && !needs.talks_mpi();
   return needs;
 }

@@ -12,18 +12,16 @@ namespace trireme::cli {
 
 struct BenchArguments {
   lab::BenchmarkOptions options;
-  ClusterArguments cluster;
-  std::string record;   // path; "-": stdout; empty: none
-  std::string trace;    // path; empty: none
+  ClusterOptions cluster;
+  train::OutputOptions files;
   std::string refused;  // an option given that only a later build supports, with the reason
 };
 
 void add_evaluation_options(CLI::App& app, train::StepOptions& options);  // data, device and threads
-void add_trace_options(CLI::App& app, std::string& path, train::StepOptions& options);
 void add_bench_options(CLI::App& app, BenchArguments& arguments);
 
 // What a launch of workers that train together needs.
-LaunchNeeds training_needs(const ClusterArguments& arguments, const train::DistributionConfig& distribution,
+LaunchNeeds training_needs(const ClusterOptions& options, const train::DistributionConfig& distribution,
                            const std::string& record);
 
 }  // namespace trireme::cli

@@ -90,7 +90,7 @@ std::string kernels_text(const lab::BenchmarkSetup& setup) {
       setup.problems_renewed == 0
           ? ""
           : fmt::format("; timings of {} problem{} were over {} days old or from a busy machine",
-                        setup.problems_renewed, setup.problems_renewed == 1 ? "" : "s", TuneCache::kDaysKept);
+                        setup.problems_renewed, setup.problems_renewed == 1 ? "" : "s", perf::kDaysTrusted);
   return fmt::format("{}: {} timed in {}{}", how, setup.kernels_timed, format_seconds(setup.tuning_seconds), why);
 }
 
@@ -157,18 +157,6 @@ std::string input_text(const lab::BenchmarkSetup& setup, const lab::BenchmarkRes
                     perf::summarize(result.input_cost.real).median, perf::summarize(result.input_cost.in_place).median);
 }
 
-// The user's settings, as on the command line.
-std::string given_text(const lab::BenchmarkConfig& config) {
-  std::vector<std::string> words;
-  for (const config::Option& option : config::step_table()) {
-    if (std::ranges::find(config.given, option.name) == config.given.end()) continue;
-    for (std::string& word : config::words_of(option.name, option.get(&config.options))) {
-      words.push_back(std::move(word));
-    }
-  }
-  return fmt::format("{}", fmt::join(words, " "));
-}
-
 }  // namespace
 
 std::string introduction(const lab::BenchmarkConfig& config) {
@@ -219,7 +207,8 @@ std::string banner(const lab::BenchmarkSetup& setup, const std::string& steps) {
   if (config.recompute != Recompute::none) table.add_row({"Recomputation:", recomputation_text(setup)});
   table.add_row({"Work:", fmt::format("{} per image",
                                       format_flops(setup.flops_per_step / static_cast<double>(config.batch_size)))});
-  if (const std::string given = given_text(config); !given.empty()) table.add_row({"Given:", given});
+  const std::vector<std::string> given = config::step_table().words(config.options, config.given);
+  if (!given.empty()) table.add_row({"Given:", fmt::format("{}", fmt::join(given, " "))});
   table.add_row({"Seed:", fmt::format("{}", config.seed())});
   std::string text = table.text();
   for (const std::string& warning : setup.warnings) text += fmt::format("Warning: {}\n", warning);

@@ -1,63 +1,55 @@
 #include "cli/cluster_options.hpp"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
 
-#include "cli/commands.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/secret.hpp"
 #include "trireme/comm/world.hpp"
+#include "trireme/config/tables.hpp"
 
 namespace trireme::cli {
 namespace {
 
-void check_protocol(const std::string& protocol) {
-  std::vector<std::string> known = comm::cluster_protocols();
-  known.insert(known.begin(), {"auto", "mpi"});
-  if (std::ranges::find(known, protocol) != known.end()) return;
-  bad_input("--protocol {}: must be one of {}{}", protocol, fmt::join(known, ", "),
-            protocol == "grpc+verbs" ? "; use grpc+ucx for RDMA" : "");
+void check_values(const ClusterOptions& options) {
+  if (options.protocol == "grpc+verbs") bad_input("--protocol grpc+verbs: use grpc+ucx for RDMA");
+  config::cluster_table().check(options);
 }
 
-// The first option that gives task addresses by hand; empty: none.
-std::string option_given_by_hand(const ClusterArguments& arguments) {
-  if (!arguments.worker_hosts.empty()) return "--worker-hosts";
-  if (!arguments.ps_hosts.empty()) return "--ps-hosts";
-  if (!arguments.cluster_file.empty()) return "--cluster";
-  if (!arguments.job_name.empty()) return "--job-name";
-  if (arguments.task_index) return "--task-index";
-  if (!arguments.secret_file.empty()) return "--secret-file";
+// The first option that says where the tasks are; empty: none. Those are no settings of studies either.
+std::string option_given_by_hand(const ClusterOptions& options) {
+  for (const config::Option& each : config::cluster_table()) {
+    if (each.role == config::Role::run && !each.get(&options).is_null()) return "--" + each.name;
+  }
   return "";
 }
 
-void check_not_by_hand(const ClusterArguments& arguments) {
-  if (const std::string option = option_given_by_hand(arguments); !option.empty()) {
+void check_not_by_hand(const ClusterOptions& options) {
+  if (const std::string option = option_given_by_hand(options); !option.empty()) {
     bad_input("{}: `trireme launch` tells its tasks where they are; leave it out", option);
   }
 }
 
-comm::ClusterDescription description_by_hand(const ClusterArguments& arguments) {
-  if (arguments.cluster_file.empty()) {
-    return {.spec = comm::cluster_from_lists(arguments.worker_hosts, arguments.ps_hosts)};
+comm::ClusterDescription description_by_hand(const ClusterOptions& options) {
+  if (options.cluster_file.empty()) {
+    return {.spec = comm::cluster_from_lists(options.worker_hosts, options.ps_hosts)};
   }
-  if (!arguments.worker_hosts.empty() || !arguments.ps_hosts.empty()) {
+  if (!options.worker_hosts.empty() || !options.ps_hosts.empty()) {
     bad_input("--cluster and --{} both name the tasks; leave one of them out",
-              arguments.worker_hosts.empty() ? "ps-hosts" : "worker-hosts");
+              options.worker_hosts.empty() ? "ps-hosts" : "worker-hosts");
   }
-  return comm::read_cluster_file(arguments.cluster_file);
+  return comm::read_cluster_file(options.cluster_file);
 }
 
 // From options, from the file, or from mpirun, which started one process per task in rank order.
-comm::TaskPlace place_by_hand(const ClusterArguments& arguments, const comm::ClusterDescription& description) {
-  const bool has_job = !arguments.job_name.empty(), has_index = arguments.task_index.has_value();
+comm::TaskPlace place_by_hand(const ClusterOptions& options, const comm::ClusterDescription& description) {
+  const bool has_job = !options.job_name.empty(), has_index = options.task_index.has_value();
   if (has_job != has_index) {
     bad_input("--job-name and --task-index go together; {} is missing", has_job ? "--task-index" : "--job-name");
   }
-  if (has_job) return {.job = arguments.job_name, .index = *arguments.task_index};
+  if (has_job) return {.job = options.job_name, .index = static_cast<int>(*options.task_index)};
   if (description.task) return *description.task;
   const comm::LaunchPlace launched = comm::launch_place();
   if (launched.size == 1) {
@@ -84,25 +76,25 @@ void check_mpi_order(const comm::ClusterSpec& spec, const comm::TaskPlace& place
   }
 }
 
-comm::TlsFiles tls_files(const ClusterArguments& arguments) {
+comm::TlsFiles tls_files(const ClusterOptions& options) {
   const std::array<std::pair<const char*, std::string>, 3> files{
-      {{"--tls-cert", arguments.tls_cert}, {"--tls-key", arguments.tls_key}, {"--tls-ca", arguments.tls_ca}}};
+      {{"--tls-cert", options.tls_cert}, {"--tls-key", options.tls_key}, {"--tls-ca", options.tls_ca}}};
   const auto is_given = [](const auto& file) { return !file.second.empty(); };
   if (std::ranges::none_of(files, is_given)) return {};
   for (const auto& [option, path] : files) {
     if (path.empty()) bad_input("--tls-cert, --tls-key and --tls-ca go together; {} is missing", option);
     if (!std::filesystem::exists(path)) bad_input("{} {}: there is no such file", option, path);
   }
-  return {.certificate = arguments.tls_cert, .key = arguments.tls_key, .authority = arguments.tls_ca};
+  return {.certificate = options.tls_cert, .key = options.tls_key, .authority = options.tls_ca};
 }
 
-std::string find_secret(const ClusterArguments& arguments) {
+std::string find_secret(const ClusterOptions& options) {
   const std::string told = cluster::environment_variable(cluster::kJobSecretVariable);
-  if (!told.empty() && !arguments.secret_file.empty()) {
+  if (!told.empty() && !options.secret_file.empty()) {
     bad_input("--secret-file and the variable {} both give the secret of the job; leave one of them out",
               cluster::kJobSecretVariable);
   }
-  if (!arguments.secret_file.empty()) return cluster::read_secret_file(arguments.secret_file);
+  if (!options.secret_file.empty()) return cluster::read_secret_file(options.secret_file);
   if (told.empty()) {
     bad_input(
         "the tasks of a job need a secret to recognize each other; make one with (umask 077; head -c 32 /dev/urandom | "
@@ -113,84 +105,57 @@ std::string find_secret(const ClusterArguments& arguments) {
 }
 
 // Where the tasks are, if anything says so, and which one this is.
-std::optional<comm::ClusterPlace> find_place(const ClusterArguments& arguments) {
+std::optional<comm::ClusterPlace> find_place(const ClusterOptions& options) {
   if (cluster::is_launched()) {
-    check_not_by_hand(arguments);
+    check_not_by_hand(options);
     return cluster::place_in_launch();
   }
-  const std::string option = option_given_by_hand(arguments);
+  const std::string option = option_given_by_hand(options);
   if (option.empty()) return std::nullopt;
-  if (arguments.worker_hosts.empty() && arguments.ps_hosts.empty() && arguments.cluster_file.empty()) {
+  if (options.worker_hosts.empty() && options.ps_hosts.empty() && options.cluster_file.empty()) {
     bad_input("{} has no effect without --worker-hosts or --cluster", option);
   }
-  const comm::ClusterDescription description = description_by_hand(arguments);
-  comm::ClusterPlace place{.spec = description.spec, .place = place_by_hand(arguments, description)};
+  const comm::ClusterDescription description = description_by_hand(options);
+  comm::ClusterPlace place{.spec = description.spec, .place = place_by_hand(options, description)};
   check_place(place.spec, place.place, "--job-name", "--task-index");
   return place;
 }
 
 }  // namespace
 
-void add_cluster_options(CLI::App& app, ClusterArguments& arguments) {
-  const OptionGroup group(app, "Cluster");
-  app.add_option("--worker-hosts", arguments.worker_hosts,
-                 "Addresses of the workers, host:port,...; the position is the task index. Only for tasks that\n"
-                 "you start by hand, without `trireme launch`");
-  app.add_option("--ps-hosts", arguments.ps_hosts, "Addresses of the parameter servers, likewise");
-  app.add_option("--cluster", arguments.cluster_file,
-                 "The same from a JSON file: {\"worker\": [...], \"ps\": [...]}, or as TF_CONFIG has it");
-  app.add_option("--job-name", arguments.job_name, "Role of this process: worker or ps");
-  app.add_option("--task-index", arguments.task_index, "Index of this task in its list, from 0");
-  app.add_option("--protocol", arguments.protocol,
-                 "How tasks communicate: grpc, grpc+ucx (tensors over UCX), grpc+mpi (tensors over MPI), mpi, or\n"
-                 "auto: grpc between the tasks of a cluster, mpi otherwise")
-      ->capture_default_str();
-  app.add_option("--secret-file", arguments.secret_file,
-                 "File with the secret that all tasks of the job share; others must not be able to read it");
-  app.add_option("--tls-cert", arguments.tls_cert, "Encrypt the connections: this task's certificate (PEM)");
-  app.add_option("--tls-key", arguments.tls_key, "Its private key (PEM)");
-  app.add_option("--tls-ca", arguments.tls_ca,
-                 "Certificate of the authority that signed all tasks' certificates (PEM)");
-  app.add_option("--join-timeout", arguments.join_timeout, "Seconds to wait for the other tasks at the start")
-      ->capture_default_str();
-}
-
-std::optional<comm::ClusterPlace> resolve_cluster(const ClusterArguments& arguments) {
-  check_protocol(arguments.protocol);
-  if (!(arguments.join_timeout > 0 && arguments.join_timeout <= 1e6)) {
-    bad_input("--join-timeout {}: must be a number of seconds above 0", arguments.join_timeout);
-  }
-  std::optional<comm::ClusterPlace> place = find_place(arguments);
-  const comm::TlsFiles tls = tls_files(arguments);
-  const bool wants_cluster = arguments.protocol.starts_with("grpc");
+std::optional<comm::ClusterPlace> resolve_cluster(const ClusterOptions& options) {
+  check_values(options);
+  std::optional<comm::ClusterPlace> place = find_place(options);
+  const comm::TlsFiles tls = tls_files(options);
+  const bool wants_cluster = options.protocol.starts_with("grpc");
   if (!place && wants_cluster) {
     bad_input(
         "--protocol {}: there are no other tasks; start this command with trireme launch, or give "
         "--worker-hosts or --cluster",
-        arguments.protocol);
+        options.protocol);
   }
   if (!place && tls.is_used()) bad_input("--tls-cert has no effect: only tasks that connect over gRPC use TLS");
   if (!place) return std::nullopt;
-  if (arguments.protocol == "mpi") {
+  if (options.protocol == "mpi") {
     bad_input("--protocol mpi uses mpirun's ranks, not addresses; for the tasks of a cluster use grpc+mpi");
   }
-  place->protocol = wants_cluster ? arguments.protocol : "grpc";
+  place->protocol = wants_cluster ? options.protocol : "grpc";
   if (place->protocol == "grpc+mpi") check_mpi_order(place->spec, place->place);
   check_is_local(place->spec, place->place);
   if (tls.is_used() && place->protocol != "grpc") {
     bad_input("--tls-cert: TLS encrypts only gRPC, but --protocol {} sends tensors another way; use grpc",
               place->protocol);
   }
-  if (place->secret.empty()) place->secret = find_secret(arguments);
+  if (place->secret.empty()) place->secret = find_secret(options);
   place->tls = tls;
-  place->join_timeout = arguments.join_timeout;
+  place->join_timeout = options.join_timeout;
   return place;
 }
 
-std::string protocol_in_launch(const ClusterArguments& arguments) {
-  check_protocol(arguments.protocol);
-  check_not_by_hand(arguments);
-  return arguments.protocol;
+std::string protocol_in_launch(const ClusterOptions& options) {
+  check_values(options);
+  check_not_by_hand(options);
+  return options.protocol;
 }
 
 }  // namespace trireme::cli

@@ -24,21 +24,6 @@ struct Command {
   std::function<void(const comm::JobSize& size)> check_options = {};
 };
 
-// The options that are added to a command while this lives are in this group of the command's help.
-class OptionGroup {
- public:
-  OptionGroup(CLI::App& app, const std::string& name) : app_(app), previous_(app.option_defaults()->get_group()) {
-    app.option_defaults()->group(name);
-  }
-  ~OptionGroup() { app_.option_defaults()->group(previous_); }
-  OptionGroup(const OptionGroup&) = delete;
-  OptionGroup& operator=(const OptionGroup&) = delete;
-
- private:
-  CLI::App& app_;
-  std::string previous_;
-};
-
 Command add_bench(CLI::App& parent);
 Command add_train(CLI::App& parent);
 Command add_eval(CLI::App& parent);

@@ -129,7 +129,6 @@ int run_compare(const CompareArguments& arguments) {
   const std::filesystem::path out = arguments.out.empty() ? plan.name : arguments.out;
   const lab::SweepSetup setup{.plan = plan,
                               .cells = comparison.cells,
-                              .options = options,
                               .schedule = lab::rotating_schedule(comparison.groups, static_cast<int>(plan.repeats)),
                               .program = cluster::this_binary(),
                               .run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit"),

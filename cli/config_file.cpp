@@ -10,6 +10,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/nearest_name.hpp"
+#include "trireme/config/tables.hpp"
 
 namespace trireme::cli {
 namespace {
@@ -92,19 +93,11 @@ const CLI::App* command_named(const CLI::App& app, const std::string& name) {
   return found.empty() ? nullptr : found.front();
 }
 
-// The default: one process without servers.
-bool is_of_no_effect(const std::string& name, const Json& value) {
-  return (name == "workers" && value == 1) || (name == "ps" && value == 0);
-}
-
 // The command line split into the parts that options may go to: the command and, for a launch, the launched command.
 class ConfiguredLine {
  public:
   ConfiguredLine(const Words& words, const CLI::App& app, bool is_launched)
-      : own_(nullptr, {}),
-        launched_(nullptr, {}),
-        launch_(command_named(app, "launch"), {}),
-        is_launched_(is_launched) {
+      : own_(nullptr, {}), launched_(nullptr, {}), is_launched_(is_launched) {
     const auto end = std::ranges::find(words, "--");
     own_ = CommandPart(command_named(app, words.front()), {words.begin(), end});
     has_rest_ = end != words.end();
@@ -127,7 +120,6 @@ class ConfiguredLine {
   [[noreturn]] void refuse(const std::string& file, const std::string& key) const;
 
   CommandPart own_, launched_;
-  CommandPart launch_;  // its options belong to any launch
   bool is_launched_ = false, has_rest_ = false;
   bool lacks_command_ = false;  // a launch of nothing, which is reported to the user
 };
@@ -137,14 +129,14 @@ void ConfiguredLine::set(const std::string& file, const std::string& key, const 
   std::ranges::replace(name, '_', '-');
   CommandPart& part = own_.find(name) != nullptr ? own_ : launched_;
   const CLI::Option* option = part.find(name);
-  if (option == nullptr && launch_.find(name) != nullptr) {
-    if (is_launched_ || is_of_no_effect(name, value)) return;
+  if (option == nullptr && config::launch_table().find(name) != nullptr) {
+    if (is_launched_ || config::is_alone(*config::find_option(name), value)) return;
     bad_input("{}: {} is {}, which `{}` alone cannot do: trireme launch --config {} -- {}", file, key, value.dump(),
               own_.name(), file, own_.name());
   }
   if (option == nullptr && lacks_command_) return;
   if (option == nullptr) refuse(file, key);
-  lab::check_value(option_info(*option, false), value, file);
+  config::check(*config::find_option(name), value, file);
   if (!part.gives(*option)) part.add(config::words_of(name, value));
 }
 

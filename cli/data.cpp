@@ -20,7 +20,7 @@ void add_threads_option(CLI::App& app, int& threads) {
   app.add_option("--threads", threads, "Threads to use (default: one per usable core)")->check(whole_number(1, 1024));
 }
 
-int threads_or_cores(int threads) { return threads > 0 ? threads : std::max(1, perf::read_machine().usable_cores); }
+int threads_or_cores(int threads) { return threads > 0 ? threads : std::max(1, perf::read_machine(0).usable_cores); }
 
 std::string counted(std::int64_t count, const std::string& one, const std::string& several) {
   return fmt::format("{} {}", format_count(count), count == 1 ? one : several);

@@ -8,7 +8,9 @@
 #include "cli/commands.hpp"
 #include "cli/data_parts.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/table_options.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/config/tables.hpp"
 #include "trireme/record/run_record.hpp"
 #include "trireme/train/checkpoint_evaluation.hpp"
 #include "trireme/train/job.hpp"
@@ -18,7 +20,7 @@ namespace {
 
 struct EvalArguments {
   train::EvaluationOptions options;
-  ClusterArguments cluster;
+  ClusterOptions cluster;
   std::int64_t batch_size = 64;
   bool json = false;
 };
@@ -102,7 +104,7 @@ Command add_eval(CLI::App& parent) {
                 "Allow images whose size, colours or classes differ from those the network was trained on");
   app->add_flag("--json", arguments->json, "Print JSON");
   add_evaluation_options(*app, options.step);
-  add_cluster_options(*app, arguments->cluster);
+  add_table(*app, config::cluster_table(), arguments->cluster);
   return {app, [arguments] { return run_eval(*arguments); },
           [arguments](const comm::JobSize& size) { return launch_needs(*arguments, size); }};
 }

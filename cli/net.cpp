@@ -13,6 +13,7 @@
 #include "cli/checks.hpp"
 #include "cli/cluster_options.hpp"
 #include "cli/commands.hpp"
+#include "cli/table_options.hpp"
 #include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
@@ -21,6 +22,7 @@
 #include "trireme/cluster/task_runner.hpp"
 #include "trireme/comm/network_file.hpp"
 #include "trireme/comm/world.hpp"
+#include "trireme/config/tables.hpp"
 #include "trireme/lab/net/network_run.hpp"
 #include "trireme/lab/study/duration.hpp"
 #include "trireme/models/model.hpp"
@@ -32,7 +34,7 @@ namespace {
 
 struct NetArguments {
   lab::NetworkPlan plan;
-  ClusterArguments cluster;
+  ClusterOptions cluster;
   std::string transports, algorithms;
   std::string network_file = comm::default_network_file();
   std::string record;
@@ -261,7 +263,7 @@ LaunchNeeds launch_needs(const NetArguments& arguments, const comm::JobSize& siz
 
 void add_options(CLI::App& app, NetArguments& arguments) {
   lab::NetworkPlan& plan = arguments.plan;
-  const OptionGroup work(app, "Work");
+  app.option_defaults()->group("Work");
   app.add_flag("--local", arguments.local, "Start two tasks on this machine");
   app.add_option("--pairs", plan.pairs,
                  "Pairs to measure: hosts (the first tasks of every two hosts, and the first two of each), all,\n"
@@ -288,8 +290,8 @@ void add_options(CLI::App& app, NetArguments& arguments) {
   app.add_option("--comm-timeout", plan.timeout_seconds,
                  "End the job after this many seconds without an answer from a task")
       ->capture_default_str();
-  add_cluster_options(app, arguments.cluster);
-  const OptionGroup output(app, "Output");
+  add_table(app, config::cluster_table(), arguments.cluster);
+  app.option_defaults()->group("Output");
   app.add_flag("--all-sizes", arguments.all_sizes, "Show every size (default: every fourth)");
   app.add_flag("--json", arguments.json, "Print the record instead of tables, which go to stderr");
   app.add_option("--record", arguments.record, "Write the record (JSON) to this file; -: stdout, and text to stderr");

@@ -1,5 +1,5 @@
-// The options of `trireme bench` and `trireme launch` as data, taken from the parser so that there is only one list.
-// Used by `sweep` and `tune`, which run other commands, and by --config.
+// The options of `trireme bench` and `trireme launch` for studies: those of the parser, as the tables declare them.
+// Used by `sweep`, `tune` and `compare`, which run other commands.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,9 +9,8 @@
 namespace trireme::cli {
 
 bool is_for_users(const CLI::Option& option);  // has a long name and is in the help
-lab::OptionInfo option_info(const CLI::Option& option, bool of_launch);
 
-// The options a study may set: not those that choose where results go or that prevent a normal run.
+// Those that a study may set are not of Role::run.
 lab::OptionCatalog option_catalog();
 
 }  // namespace trireme::cli

@@ -141,7 +141,7 @@ std::string study_introduction(const lab::SweepSetup& setup) {
 std::string dry_run_text(const lab::SweepSetup& setup, const std::vector<lab::CellState>& known) {
   std::string text;
   for (const lab::StudyCell& cell : setup.cells) {
-    text += fmt::format("{}\n  {}\n", lab::cell_text(cell), lab::repeat_line(cell, setup.options));
+    text += fmt::format("{}\n  {}\n", lab::cell_text(cell), lab::repeat_line(cell));
   }
   return text + estimate_text(setup, known);
 }
@@ -174,7 +174,7 @@ Json find_plan(const std::string& plan) {
 }
 
 lab::StudyMachine this_machine() {
-  const perf::Machine machine = perf::read_machine();
+  const perf::Machine machine = perf::read_machine(0);
   const int threads_per_core = std::max(1, machine.hardware_threads / std::max(1, machine.cores));
   return {.cores = machine.usable_cores, .hardware_threads = machine.usable_cores * threads_per_core};
 }

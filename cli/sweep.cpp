@@ -13,6 +13,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/text_table.hpp"
 #include "trireme/cluster/launch_hosts.hpp"
+#include "trireme/config/tables.hpp"
 #include "trireme/lab/study/duration.hpp"
 #include "trireme/lab/study/ready_plans.hpp"
 #include "trireme/report/finding_text.hpp"
@@ -62,25 +63,25 @@ std::string best_text(const lab::SweepResult& result, const std::filesystem::pat
   return text;
 }
 
+cluster::LaunchOptions launch_of(const lab::Configuration& configuration) {
+  cluster::LaunchOptions launch;
+  for (const lab::Setting& setting : configuration) {
+    if (const config::Option* option = config::launch_table().find(setting.option)) option->set(&launch, setting.value);
+  }
+  return launch;
+}
+
 // Of the cells that `trireme bench` would refuse, in its words.
-std::vector<std::string> problems_of(const std::vector<lab::StudyCell>& cells, const lab::OptionCatalog& options,
-                                     const CommandCheck& check_options) {
+std::vector<std::string> problems_of(const std::vector<lab::StudyCell>& cells, const CommandCheck& check_options) {
   std::vector<std::string> problems;
   for (const lab::StudyCell& cell : cells) {
-    // What suits other hosts is known there.
-    if (std::ranges::any_of(cell.configuration, [](const lab::Setting& setting) {
-          return setting.option == "hosts" || setting.option == "hostfile" || setting.option == "public-ips" ||
-                 setting.option == "slurm";
-        })) {
-      continue;
-    }
-    const auto count = [&cell](const char* option, int otherwise) {
-      return static_cast<int>(lab::whole_number_of(cell.configuration, option, otherwise));
-    };
-    std::vector<std::string> words = lab::command_words(cell.configuration, options);
+    const cluster::LaunchOptions launch = launch_of(cell.configuration);
+    if (launch.hosts.are_given()) continue;  // what suits other hosts is known there
+    std::vector<std::string> words = lab::command_words(cell.configuration);
     if (const auto end = std::ranges::find(words, "--"); end != words.end()) words.erase(words.begin(), end + 1);
     try {
-      check_options(words, {.workers = count("workers", 1), .servers = count("ps", 0)});
+      check_options(words,
+                    {.workers = static_cast<int>(launch.workers.value_or(1)), .servers = static_cast<int>(launch.ps)});
     } catch (const Error& error) {
       problems.push_back(fmt::format("{}: {}", lab::cell_text(cell), error.what()));
     }
@@ -95,7 +96,6 @@ int run_sweep(const SweepArguments& arguments, const CommandCheck& check_options
   const std::vector<lab::StudyCell> cells = lab::cells_of(plan, options);
   const lab::SweepSetup setup{.plan = plan,
                               .cells = cells,
-                              .options = options,
                               .schedule = lab::make_schedule(cells.size(), static_cast<int>(plan.repeats)),
                               .program = cluster::this_binary(),
                               .run_limit_seconds = lab::parse_duration(arguments.run_limit, "--run-limit"),
@@ -111,7 +111,7 @@ int run_sweep(const SweepArguments& arguments, const CommandCheck& check_options
                        }};
   if (!arguments.dry_run) return run_study(study);
   dry_run(study);
-  const std::vector<std::string> problems = problems_of(cells, options, check_options);
+  const std::vector<std::string> problems = problems_of(cells, check_options);
   if (problems.empty()) return 0;
   fmt::print("\n{} of {} cells cannot run here:\n", problems.size(), cells.size());
   for (const std::string& problem : problems) fmt::print("  {}\n", problem);

@@ -19,6 +19,8 @@ CLI::Option* add_by_kind(CLI::App& app, const std::string& spelling, const confi
       return add<std::int64_t>(app, spelling, option, object);
     case config::Kind::number:
       return add<double>(app, spelling, option, object);
+    case config::Kind::texts:
+      return add<std::vector<std::string>>(app, spelling, option, object)->allow_extra_args(false);
     case config::Kind::text:
       break;
   }

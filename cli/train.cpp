@@ -30,9 +30,8 @@ namespace {
 
 struct TrainArguments {
   train::TrainingOptions options;
-  ClusterArguments cluster;
-  TrainingFiles files;
-  std::string trace;
+  ClusterOptions cluster;
+  train::OutputOptions files;
 };
 
 void say_timing_of_kernels() {
@@ -64,12 +63,12 @@ int run_train(const TrainArguments& arguments) {
   const auto cluster = resolve_cluster(arguments.cluster);
   const int rank = cluster ? cluster->rank() : comm::launch_place().rank;
   if (rank == 0) check(arguments.files);  // before anything slow
-  if (rank == 0 && !arguments.trace.empty()) report::check_trace_path(arguments.trace);
+  if (rank == 0 && !arguments.files.trace.empty()) report::check_trace_path(arguments.files.trace);
   const comm::JobSize size = cluster ? cluster->spec.job_size() : comm::JobSize{.workers = comm::launch_place().size};
   const train::TrainingConfig config = train::resolve(arguments.options, size);
   Interrupt interrupt;
   train::Job job(cluster, log_line);
-  auto trace = start_trace(arguments.trace, job, size.workers, config.step.options.trace_steps);
+  auto trace = start_trace(arguments.files.trace, job, size.workers, config.step.options.trace_steps);
   perf::Recorder* const recorder = recorder_of(trace);
   TrainOutcome outcome;
   if (job.is_server()) {
@@ -77,7 +76,7 @@ int run_train(const TrainArguments& arguments) {
   } else {
     outcome = run_worker(arguments, config, job.group(), recorder, interrupt.listen());
   }
-  finish_trace(std::move(trace), arguments.trace, arguments.files.record == "-" ? stderr : stdout);
+  finish_trace(std::move(trace), arguments.files.trace, arguments.files.record == "-" ? stderr : stdout);
   job.leave();  // first: a file that could not be written is not a failure of the job
   if (!outcome.problems.empty()) fail(ErrorKind::failed, "{}", fmt::join(outcome.problems, "; "));
   return outcome.end == train::TrainingEnd::interrupted ? kInterruptedExitCode : 0;
@@ -97,13 +96,9 @@ Command add_train(CLI::App& parent) {
   add_config_option(*app);
   add_table<train::LoopOptions>(*app, config::loop_table(), arguments->options);
   add_table(*app, config::step_table(), arguments->options.step, {"forward-only", "trace-steps"});
-  add_cluster_options(*app, arguments->cluster);
-  const OptionGroup output(*app, "Output");
-  app->add_option("--tensorboard", arguments->files.tensorboard, "Write curves for TensorBoard into this folder");
-  app->add_option("--csv", arguments->files.csv, "Append a line for each epoch to this file");
-  app->add_option("--record", arguments->files.record,
-                  "Write the record (JSON) to this file; -: stdout, and text to stderr");
-  add_trace_options(*app, arguments->trace, arguments->options.step);
+  add_table(*app, config::cluster_table(), arguments->cluster);
+  add_table(*app, config::output_table(), arguments->files);
+  add_option(*app, config::step_table(), "trace-steps", arguments->options.step);
   return {app, [arguments] { return run_train(*arguments); },
           [arguments](const comm::JobSize& size) { return launch_needs(*arguments, size); }};
 }

@@ -334,13 +334,13 @@ class TrainingRecord : public train::TrainerObserver {
 
 }  // namespace
 
-void check(const TrainingFiles& files) {
+void check(const train::OutputOptions& files) {
   cluster::check_record_path(files.record);
   if (!files.csv.empty()) TrainingCsv::check(files.csv);
   if (!files.tensorboard.empty()) train::EventFile::check(files.tensorboard);
 }
 
-TrainOutcome run_with_output(train::Trainer& trainer, const TrainingFiles& files, const std::stop_token& stop) {
+TrainOutcome run_with_output(train::Trainer& trainer, const train::OutputOptions& files, const std::stop_token& stop) {
   std::FILE* text_stream = files.record == "-" ? stderr : stdout;
   TrainingText text(text_stream, cluster::shows_progress() ? stderr : nullptr, trainer);
   TrainingRecord record(trainer);

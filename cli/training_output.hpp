@@ -10,19 +10,14 @@
 
 namespace trireme::cli {
 
-// Paths; empty: none.
-struct TrainingFiles {
-  std::string tensorboard, csv, record;  // record "-": stdout, and text to stderr
-};
-
 // Error(bad_input) if one could not be written. Creates nothing: the run may still be rejected for other reasons.
-void check(const TrainingFiles& files);
+void check(const train::OutputOptions& files);
 
 struct TrainOutcome {
   train::TrainingEnd end = train::TrainingEnd::done;
   std::vector<std::string> problems = {};  // what could not be written
 };
 
-TrainOutcome run_with_output(train::Trainer& trainer, const TrainingFiles& files, const std::stop_token& stop);
+TrainOutcome run_with_output(train::Trainer& trainer, const train::OutputOptions& files, const std::stop_token& stop);
 
 }  // namespace trireme::cli

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/cluster_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/option_catalog.hpp"
@@ -143,8 +142,8 @@ int dry_run(const lab::TuneSpace& space, const lab::TuneObjective& objective, co
   return 0;
 }
 
-int finish(const TuneArguments& arguments, const lab::TuneSpace& space, const lab::OptionCatalog& options,
-           const lab::TuneResult& result, const std::filesystem::path& out) {
+int finish(const TuneArguments& arguments, const lab::TuneSpace& space, const lab::TuneResult& result,
+           const std::filesystem::path& out) {
   fmt::print("{}", conclusion(space, arguments.request.objective, result));
   if (result.failures > 0)
     fmt::print("logs of failed trials: {}; to repeat them: --retry-failed\n", (out / "logs").string());
@@ -155,7 +154,7 @@ int finish(const TuneArguments& arguments, const lab::TuneSpace& space, const la
                                         record::rfc3339(std::chrono::system_clock::now()), gain_text(result));
   write_json(lab::config_of(space, result.chosen, about), arguments.config_out);
   if (arguments.config_out == "-") return 0;
-  const std::string command = lab::command_words(space.cells[result.chosen].configuration, options).front();
+  const std::string command = lab::command_words(space.cells[result.chosen].configuration).front();
   fmt::print("configuration: {}; to use it: trireme {} --config {}{}\n", arguments.config_out, command,
              shell_line({arguments.config_out}), command == "launch" ? " -- bench" : "");
   return 0;
@@ -193,7 +192,6 @@ int run_tune(TuneArguments arguments) {
   std::fflush(stdout);
   TuneText text(space, objective, settings, stdout, cluster::shows_progress() ? stderr : nullptr);
   lab::TuneTrials trials({.space = space,
-                          .options = options,
                           .program = cluster::this_binary(),
                           .trial_seconds = trial_seconds,
                           .run_limit_seconds = run_limit_seconds,
@@ -205,7 +203,7 @@ int run_tune(TuneArguments arguments) {
                           std::ref(trials), text);
   text.erase_line();
   fmt::print("{}", count_text(trials, space, result));
-  return finish(arguments, space, options, result, out);
+  return finish(arguments, space, result, out);
 }
 
 }  // namespace

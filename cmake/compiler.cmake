@@ -7,8 +7,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 set(TRIREME_SANITIZE "" CACHE STRING "Sanitizers for the whole build: empty, 'address,undefined' or 'thread'")
 
-# Several sources are compiled as one: parsing headers is most of the work. Off, each is compiled alone, which is
-# what clang-tidy wants to see.
+# Several sources are compiled as one: parsing headers is most of the work. Off, each is compiled alone.
 option(TRIREME_UNITY "Compile several sources at a time" ON)
 set(CMAKE_UNITY_BUILD ${TRIREME_UNITY})
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 6)

@@ -95,15 +95,15 @@ TEST_F(TuneCacheTest, OldTimingsAreTakenAgainAllOfAProblemTogether) {
   old.add("conv", "direct", 1);
   old.add("conv", "winograd", 2);
   old.save();
-  EXPECT_EQ(TuneCache(path, {.day = 100 + TuneCache::kDaysKept, .load = 0}).fastest("conv"), "direct");
-  TuneCache later(path, {.day = 101 + TuneCache::kDaysKept, .load = 0});
+  EXPECT_EQ(TuneCache(path, {.day = 100 + perf::kDaysTrusted, .load = 0}).fastest("conv"), "direct");
+  TuneCache later(path, {.day = 101 + perf::kDaysTrusted, .load = 0});
   EXPECT_FALSE(later.fastest("conv"));
   later.add("conv", "winograd", 0.5);
   EXPECT_FALSE(later.find("conv", "direct")) << "it is not comparable";
   later.add("conv", "direct", 1);
   EXPECT_EQ(later.renewed(), 1);
   later.save();
-  const TuneCache next(path, {.day = 102 + TuneCache::kDaysKept, .load = 0});
+  const TuneCache next(path, {.day = 102 + perf::kDaysTrusted, .load = 0});
   EXPECT_EQ(next.fastest("conv"), "winograd");
 }
 
@@ -113,10 +113,53 @@ TEST_F(TuneCacheTest, TimingsOfABusyMachineAreTakenAgainWhenItIsQuiet) {
   busy.save();
   EXPECT_TRUE(TuneCache(path, {.day = 100, .load = 0.8}).find("conv", "direct"));
   EXPECT_FALSE(TuneCache(path, {.day = 100, .load = 0.1}).find("conv", "direct"));
-  TuneCache slightly(path, {.day = 100, .load = TuneCache::kBusy / 2});
+  TuneCache slightly(path, {.day = 100, .load = perf::kBusyLoad / 2});
   slightly.add("conv", "direct", 2);
   slightly.save();
   EXPECT_EQ(TuneCache(path, {.day = 100, .load = 0}).find("conv", "direct"), 2);
+}
+
+// A long job has read the old timings, and meanwhile another has taken them again.
+TEST_F(TuneCacheTest, NewerTimingsOfAnotherProcessAreKept) {
+  TuneCache first(path, {.day = 100, .load = 0});
+  first.add("conv", "direct", 1);
+  first.save();
+  const TuneCache::Conditions later{.day = 101 + perf::kDaysTrusted, .load = 0};
+  TuneCache renewing(path, later);
+  renewing.add("conv", "direct", 2);
+  renewing.save();
+  first.add("conv", "winograd", 0.5);
+  first.save();
+  EXPECT_EQ(TuneCache(path, later).fastest("conv"), "direct");
+  EXPECT_EQ(TuneCache(path, later).find("conv", "direct"), 2);
+}
+
+TEST_F(TuneCacheTest, TimingsInDoubtAreTakenAgain) {
+  TuneCache first(path);
+  first.add("conv", "direct", 1);
+  first.add("other", "direct", 2);
+  first.save();
+  TuneCache doubting(path);
+  EXPECT_TRUE(doubting.find("conv", "direct"));
+  doubting.doubt();
+  doubting.save();
+  const TuneCache next(path);
+  EXPECT_FALSE(next.find("conv", "direct"));
+  EXPECT_EQ(next.find("other", "direct"), 2) << "nobody found these wrong";
+}
+
+TEST_F(TuneCacheTest, ADoubtIsNotAboutTimingsThatAreNewer) {
+  TuneCache first(path, {.day = 100, .load = 0});
+  first.add("conv", "direct", 1);
+  first.save();
+  TuneCache doubting(path, {.day = 100, .load = 0});
+  EXPECT_TRUE(doubting.find("conv", "direct"));
+  TuneCache renewing(path, {.day = 101 + perf::kDaysTrusted, .load = 0});
+  renewing.add("conv", "direct", 2);
+  renewing.save();
+  doubting.doubt();
+  doubting.save();
+  EXPECT_EQ(TuneCache(path, renewing.now()).find("conv", "direct"), 2);
 }
 
 // All workers choose by what the first one knows.

@@ -181,6 +181,31 @@ TEST_F(Bench, WhatDoesNotFitIntoMemoryIsRefused) {
   EXPECT_EQ(result.err.find("timing the kernels"), std::string::npos) << result.err;
 }
 
+// Beside the timings lies the time of a step. Here it is made far longer, as if the machine had been busy.
+TEST_F(Bench, KernelsAreTimedAgainAfterStepsThatContradictTheirTimings) {
+  const std::string cache = folder_ / "tune.json";
+  CommandOptions quiet;
+  quiet.environment = {"TRIREME_LOAD=0"};
+  const auto run = [&] {
+    CommandResult result = bench({"--num-batches", "25", "--num-warmup-batches", "0", "--tune-cache", cache}, quiet);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result;
+  };
+  for (int round = 0; round < 2; ++round) {
+    const CommandResult first = run();
+    EXPECT_NE(first.out.find(" timed in "), std::string::npos) << first.out;
+    EXPECT_EQ(first.err.find("timed again"), std::string::npos) << first.err;
+    Json json = Json::parse(std::ifstream(cache));
+    for (auto& [problem, entry] : json["entries"].items()) {
+      if (problem.starts_with("step ")) entry["seconds"]["median"] = 1e3;
+    }
+    std::ofstream(cache) << json;
+    const CommandResult second = run();
+    EXPECT_NE(second.out.find("from earlier timings"), std::string::npos) << second.out;
+    EXPECT_NE(second.err.find("kernels will be timed again next time"), std::string::npos) << second.err;
+  }
+}
+
 TEST_F(Bench, FailureIsInTheRecord) {
   const CommandResult result = bench(
       {"--num-batches", "200", "--num-warmup-batches", "0", "--init-learning-rate", "1e30", "--record", record_path()});

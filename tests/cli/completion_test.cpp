@@ -52,6 +52,8 @@ TEST(Completion, OffersValues) {
   EXPECT_EQ(offered({"bench", "--precision", "=", "b"}), Words{"bf16"}) << "bash";
   EXPECT_EQ(offered({"bench", "--precision", "="}).size(), 4U);
   EXPECT_TRUE(has(offered({"train", "--model", "resnet"}), "resnet50"));
+  EXPECT_EQ(offered({"launch", "--starter", ""}), (Words{"auto", "mpi", "process"}));
+  EXPECT_EQ(offered({"net", "--protocol", "grpc+"}), (Words{"grpc+ucx", "grpc+mpi"}));
   EXPECT_EQ(offered({"report", "--format", "s"}), Words{"svg"});
   EXPECT_EQ(offered({"sweep", "weak"}), Words{"weak-scaling"});
   EXPECT_TRUE(offered({"bench", "--record", "re"}).empty()) << "a file: the shell knows them";

@@ -63,6 +63,16 @@ TEST_F(ConfigFile, ALaunchTakesWhatIsItsOwnAndHandsTheRestOn) {
   EXPECT_EQ(inner.exit_code, 0) << "the launch says how many: " << inner.err;
 }
 
+TEST_F(ConfigFile, AnOptionThatMayBeRepeatedIsAList) {
+  const std::string file =
+      config(R"({"slurm": true, "submit": true, "nodes": 2, "sbatch": ["--gres=gpu:1", "--wait"]})");
+  const CommandResult result = run_trireme({"launch", "--config", file, "--dry-run", "--", "bench"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "#SBATCH --gres=gpu:1\n#SBATCH --wait\n")) << result.out;
+  expect_refused({"launch", "--config", config(R"({"sbatch": "--wait"})"), "--", "bench"},
+                 "sbatch is a list of texts; it cannot be \"--wait\"");
+}
+
 TEST_F(ConfigFile, WhatIsWrongIsNamedWithFileAndKey) {
   const std::string unknown = config(R"({"batch-sise": 3})");
   expect_refused(
@@ -84,6 +94,9 @@ TEST_F(ConfigFile, WhatIsWrongIsNamedWithFileAndKey) {
   expect_refused({"bench", "--config", kind, "--config", kind}, "--config was given twice");
   expect_refused({"bench", "--config"}, "--config");
   expect_refused({"bench", "--config", config(R"({"batch-size": -1})")}, "batch-size -1");
+  expect_refused({"launch", "--config", config(R"({"starter": "magic"})"), "--", "bench"},
+                 "starter magic: must be one of auto, mpi, process");
+  expect_refused({"bench", "--config", config(R"({"record": true})")}, "record is text; it cannot be true");
   const std::string two = config(R"({"workers": 2})");
   expect_refused({"bench", "--config", two},
                  two + ": workers is 2, which `bench` alone cannot do: trireme launch --config " + two + " -- bench");

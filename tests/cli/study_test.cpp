@@ -69,6 +69,11 @@ TEST_F(Study, ADryRunChecksEveryValue) {
                  "batch-size 0: must be a whole number from 1 to 1048576");
   expect_refused(dry_sweep(R"({"name": "x", "fixed": {"batch-norm-over": "sideways"}})"),
                  "batch-norm-over sideways: must be one of batch, group");
+  expect_refused(dry_sweep(R"({"name": "x", "vary": {"workers": [0, 1]}})"),
+                 "workers 0: must be a whole number from 1 to 100000");
+  expect_refused(dry_sweep(R"({"name": "x", "fixed": {"starter": "magic"}})"),
+                 "starter magic: must be one of auto, mpi, process");
+  expect_refused(dry_sweep(R"({"name": "x", "fixed": {"protocol": "http"}})"), "protocol http: must be one of auto, ");
   const CommandResult alone = run_trireme(dry_sweep(
       R"({"name": "x", "fixed": {"model": "lenet", "backup-workers": 1}, "vary": {"workers": [1]}, "repeats": 1})"));
   EXPECT_EQ(alone.exit_code, 2);
@@ -78,6 +83,10 @@ TEST_F(Study, ADryRunChecksEveryValue) {
 TEST_F(Study, PlansThatAreNoneAreExplained) {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   expect_refused(dry_sweep(R"({"name": "x", "fixed": )" + deep + "}"), "plan.json: nested more than 100 levels deep");
+  for (const char* option : {"record", "trace", "profile", "config", "worker-hosts", "program", "nodes", "submit"}) {
+    expect_refused({"sweep", "threads-and-batch", "--set", std::string(option) + "=1", "--dry-run"},
+                   "'" + std::string(option) + "' cannot be set in a study");
+  }
   expect_refused(dry_sweep(R"({"name": "x", "fixed": {"record": "r.json"}})"), "'record' cannot be set in a study");
   expect_refused({"compare", "--study", file("study.json", R"({"name": "x", "fixed": 5})")},
                  "fixed: must be an object");

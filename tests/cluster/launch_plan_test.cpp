@@ -15,8 +15,8 @@ namespace {
 LaunchOptions launch_of(int workers, int servers, std::vector<std::string> command = {"bench"}) {
   LaunchOptions options;
   options.workers = workers;
-  options.tasks.cores.servers = servers;
-  options.tasks.cores.oversubscribe = true;
+  options.ps = servers;
+  options.oversubscribe = true;
   options.command = std::move(command);
   return options;
 }
@@ -81,7 +81,7 @@ TEST(LaunchPlan, WorkersThatTalkMpiHaveNeitherAddressesNorASecret) {
     EXPECT_FALSE(task.environment.contains(kJobSecretVariable));
   }
   LaunchOptions with_port = launch_of(2, 0);
-  with_port.tasks.worker_port = 5000;
+  with_port.worker_port = 5000;
   expect_refused(with_port, {.protocol = "mpi"}, "--worker-port has no effect: workers that use MPI have no ports");
 }
 
@@ -94,17 +94,24 @@ TEST(LaunchPlan, WhatCannotBeIsRefused) {
   expect_refused(launch_of(2, 0, {"launch", "--", "bench"}), grpc, "a launch cannot be launched");
   expect_refused(launch_of(2, 1), {.protocol = "mpi"}, "--protocol mpi does not support parameter servers");
   options = launch_of(2, 0);
-  options.tasks.ps_port = 5000;
+  options.ps_port = 5000;
   expect_refused(options, grpc, "--ps-port has no effect without --ps");
   options = launch_of(2, 0);
   options.starter = "magic";
   expect_refused(options, grpc, "--starter magic: must be one of auto, mpi, process");
+  expect_refused(launch_of(0, 0), grpc, "--workers 0: must be a whole number from 1 to ");
+  options = launch_of(2, 0);
+  options.workers = (std::int64_t{1} << 32) + 2;
+  expect_refused(options, grpc, "--workers 4294967298: must be");
+  options = launch_of(2, 0);
+  options.hosts.network = "eth0";
+  expect_refused(options, grpc, "--network has no effect without --hosts, --hostfile, --public-ips or --slurm");
   options = launch_of(2, 0);
   options.hosts.ship = true;
   expect_refused(options, grpc, "--ship has no effect without --hosts");
   options = launch_of(2, 0);
   options.hosts.ssh.user = "me";
-  expect_refused(options, grpc, "--ssh-user has no effect without --hosts");
+  expect_refused(options, grpc, "--ssh-user has no effect without --hosts, --hostfile or --public-ips");
   options = launch_of(2, 0);
   options.keep_going = true;
   expect_refused(options, grpc, "--keep-going only applies to --program");

@@ -1,13 +1,15 @@
-// A toy table: one entry, and the option is in the help, on the command line, in the JSON, in checks and in labels.
+// A toy table: one entry, and the option is in the help, on the command line, in completion, in the JSON, the banner,
+// checks, plans and labels.
 #include "trireme/config/option.hpp"
 
 #include <gtest/gtest.h>
 
 #include "cli/completion.hpp"
+#include "cli/option_catalog.hpp"
 #include "cli/table_options.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/config/tables.hpp"
-#include "trireme/lab/study/configuration.hpp"
+#include "trireme/lab/study/study_plan.hpp"
 
 namespace trireme::config {
 namespace {
@@ -21,6 +23,8 @@ struct Toy {
   bool barks = false;
   std::string name = {};
   Nested nested = {};
+  std::vector<std::string> tricks = {};
+  std::int64_t walkers = 1;
 };
 
 const Table<Toy>& toy_table() {
@@ -34,8 +38,10 @@ const Table<Toy>& toy_table() {
       option<Toy, &Toy::weight>({.name = "weight", .group = "Body", .help = "In kg", .range = kAboveZero}),
       option<Toy, &Toy::barks>(
           {.name = "barks", .help = "Loud", .label = "quiet|loud", .spelling = "--barks,!--no-bark"}),
-      option<Toy, &Toy::name>({.name = "name", .help = "Of the dog", .role = Role::output}),
+      option<Toy, &Toy::name>({.name = "name", .help = "Of the dog", .role = Role::run}),
       option<Toy, &Toy::nested, &Nested::colour>({.name = "colour", .help = "Of the fur", .names = {"red", "black"}}),
+      entry<&Toy::tricks>("trick", "May be repeated"),
+      entry<&Toy::walkers>("walkers", "People", {.alone = 1}),
   });
   return table;
 }
@@ -59,12 +65,13 @@ Toy parsed(const std::string& line) {
 }
 
 TEST(OptionTable, IsTheCommandLine) {
-  const Toy toy = parsed("--num-legs 3 --weight 12.5 --barks --name Rex --colour black");
+  const Toy toy = parsed("--num-legs 3 --weight 12.5 --barks --name Rex --trick sit --colour black --trick=--roll");
   EXPECT_EQ(toy.legs, 3);
   EXPECT_EQ(toy.weight, 12.5);
   EXPECT_TRUE(toy.barks);
   EXPECT_EQ(toy.name, "Rex");
   EXPECT_EQ(toy.nested.colour, "black");
+  EXPECT_EQ(toy.tricks, (std::vector<std::string>{"sit", "--roll"}));
   EXPECT_FALSE(parsed("--barks --no-bark=true").barks);
   EXPECT_FALSE(parsed("--barks=false").barks);
   EXPECT_THROW(parsed("--num-legs many"), CLI::ParseError);
@@ -96,14 +103,25 @@ TEST(OptionTable, IsCompleted) {
   cli::add_table(*command, toy_table(), toy);
   EXPECT_EQ(cli::completions(app, {"walk", "--num"}), std::vector<std::string>{"--num-legs"});
   EXPECT_EQ(cli::completions(app, {"walk", "--colour", ""}), (std::vector<std::string>{"red", "black"}));
+  EXPECT_EQ(cli::completions(app, {"walk", "--trick=s"}), std::vector<std::string>{}) << "any text";
 }
 
 TEST(OptionTable, IsTheJson) {
   Toy toy;
-  EXPECT_EQ(toy_table().json(toy), Json::parse(R"({"num_legs": 4, "barks": false, "colour": "red"})"))
-      << "without what is not given, and outputs";
+  EXPECT_EQ(toy_table().json(toy), Json::parse(R"({"num_legs": 4, "barks": false, "colour": "red", "walkers": 1})"))
+      << "without what is not given, and what belongs to a run";
   toy.weight = 2;
   EXPECT_EQ(toy_table().json(toy)["weight"], 2.0);
+}
+
+TEST(OptionTable, SaysWhatWasChanged) {
+  const auto changed = [](const Toy& toy) {
+    std::vector<std::string> names;
+    for (const Option* each : toy_table().changed(toy, "Body")) names.push_back(each->name);
+    return names;
+  };
+  EXPECT_EQ(changed({.legs = 4, .barks = true}), std::vector<std::string>{}) << "the default; another group";
+  EXPECT_EQ(changed({.legs = 3, .weight = 2}), (std::vector<std::string>{"num-legs", "weight"}));
 }
 
 TEST(OptionTable, ChecksValues) {
@@ -115,17 +133,34 @@ TEST(OptionTable, ChecksValues) {
   EXPECT_EQ(refusal({.nested = {"blue"}}), "--colour blue: must be one of red, black");
 }
 
+TEST(OptionTable, IsTheBanner) {
+  Toy toy{.legs = 3, .barks = true, .tricks = {"sit", "roll"}};
+  EXPECT_EQ(toy_table().words(toy, {"trick", "num-legs", "barks", "unknown"}),
+            (std::vector<std::string>{"--num-legs", "3", "--barks", "--trick=sit", "--trick=roll"}))
+      << "in the table's order";
+  toy.barks = false;
+  EXPECT_EQ(toy_table().words(toy, {"barks"}), (std::vector<std::string>{"--barks=false"}));
+}
+
 TEST(OptionTable, ChecksPlans) {
-  const lab::OptionInfo legs{.name = "num-legs", .kind = Kind::integer, .declared = toy_table().find("num-legs")};
-  const auto refusal = [&](const Json& value) {
-    return refusal_of([&] { lab::check_value(legs, value, "plan.json: fixed"); });
+  const lab::OptionCatalog catalog({toy_table().find("num-legs"), toy_table().find("trick")}, {"name"});
+  const auto refusal = [&](const Json& fixed) {
+    return refusal_of([&] { lab::parse_plan({{"name", "x"}, {"fixed", fixed}}, "plan.json", catalog, {.cores = 1}); });
   };
-  EXPECT_EQ(refusal(8), "accepted");
-  EXPECT_EQ(refusal(80), "plan.json: fixed: num-legs 80: must be a whole number from 0 to 8");
-  EXPECT_EQ(refusal("x"), "plan.json: fixed: num-legs is a whole number; it cannot be \"x\"");
-  EXPECT_EQ(words_of("num-legs", 8), (std::vector<std::string>{"--num-legs", "8"}));
-  EXPECT_EQ(words_of("barks", true), (std::vector<std::string>{"--barks"}));
-  EXPECT_EQ(words_of("barks", false), (std::vector<std::string>{"--barks=false"}));
+  EXPECT_EQ(refusal({{"num-legs", 8}, {"trick", {"sit"}}}), "accepted");
+  EXPECT_EQ(refusal({{"num-legs", 80}}), "plan.json: fixed: num-legs 80: must be a whole number from 0 to 8");
+  EXPECT_EQ(refusal({{"num-legs", "x"}}), "plan.json: fixed: num-legs is a whole number; it cannot be \"x\"");
+  EXPECT_EQ(refusal({{"trick", "sit"}}), "plan.json: fixed: trick is a list of texts; it cannot be \"sit\"");
+  EXPECT_NE(refusal({{"name", "Rex"}}).find("'name' cannot be set in a study"), std::string::npos);
+  EXPECT_NE(refusal({{"num-leg", 3}}).find("there is no option 'num-leg'; did you mean 'num-legs'?"),
+            std::string::npos);
+}
+
+TEST(OptionTable, KnowsWhatNeedsALaunch) {
+  EXPECT_TRUE(is_alone(*toy_table().find("walkers"), 1));
+  EXPECT_FALSE(is_alone(*toy_table().find("walkers"), 2));
+  EXPECT_FALSE(is_alone(*toy_table().find("num-legs"), 4));
+  EXPECT_TRUE(is_alone(*toy_table().find("barks"), false));
 }
 
 TEST(OptionTable, LabelsValuesInStudies) {
@@ -153,6 +188,21 @@ TEST(OptionTables, AreComplete) {
   expect_complete(step_table());
   expect_complete(loop_table());
   expect_complete(timing_table());
+  expect_complete(output_table());
+  expect_complete(cluster_table());
+  expect_complete(launch_table());
+}
+
+TEST(OptionTables, HaveAllOptionsOfTheirCommands) {
+  CLI::App app;
+  for (const cli::Command& command : {cli::add_bench(app), cli::add_train(app), cli::add_launch(app, {})}) {
+    for (const CLI::Option* option : command.app->get_options()) {
+      if (!cli::is_for_users(*option)) continue;
+      const std::string& name = option->get_lnames().front();
+      EXPECT_TRUE(find_option(name) != nullptr || name == "help" || name == "config")
+          << command.app->get_name() << " --" << name;
+    }
+  }
 }
 
 TEST(OptionTables, SayWhatTellsConfigurationsApart) {
@@ -162,7 +212,9 @@ TEST(OptionTables, SayWhatTellsConfigurationsApart) {
   EXPECT_EQ(find_option("batch-split")->role, Role::chosen);
   EXPECT_EQ(find_option("max-seconds")->role, Role::measurement);
   EXPECT_EQ(find_option("epochs")->name, "epochs");
-  EXPECT_EQ(find_option("hosts"), nullptr);
+  EXPECT_EQ(find_option("hosts")->role, Role::setting);
+  EXPECT_EQ(find_option("record")->role, Role::run);
+  EXPECT_EQ(find_option("host"), nullptr);
 }
 
 }  // namespace

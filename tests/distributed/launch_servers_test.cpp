@@ -309,7 +309,7 @@ TEST(LaunchServersRefuses, WhatDoesNotSuitServers) {
   refused({"--", "bench", "--backup-workers", "2"}, "--backup-workers 2: must be from 0 to 1");
   refused({"--starter", "process", "--", "bench", "--protocol", "grpc+mpi"}, "--starter process");
   refused({"--keep-going", "--", "bench"}, "--keep-going only applies to --program");
-  refused({"--ps-port", "70000", "--", "bench"}, "--ps-port 70000: must be from 1 to 65535");
+  refused({"--ps-port", "70000", "--", "bench"}, "--ps-port 70000: must be a whole number from 1 to 65535");
   refused({"--threads-per-ps", "-1", "--", "bench"}, "--threads-per-ps -1");
 }
 
@@ -319,7 +319,7 @@ TEST(LaunchServersRefuses, ServersWhereThereAreNone) {
     more.insert(more.begin(), common.begin(), common.end());
     expect_refused(more, part);
   };
-  refused({"--ps", "-1", "--", "bench"}, "--ps -1: must be 0 or more");
+  refused({"--ps", "-1", "--", "bench"}, "--ps -1: must be a whole number from 0 to 100000");
   refused({"--ps-port", "2230", "--", "bench"}, "--ps-port has no effect without --ps");
   refused({"--worker-port", "2220", "--", "bench"}, "--worker-port has no effect");
   refused({"--threads-per-ps", "1", "--", "bench"}, "--threads-per-ps has no effect without --ps");

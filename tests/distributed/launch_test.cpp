@@ -247,6 +247,21 @@ TEST(LaunchRefuses, AFolderForOutputThatCannotBe) {
   EXPECT_TRUE(has(job.err(), "--output-dir /proc/output")) << job.err();
 }
 
+TEST(LaunchDryRun, ShowsTheScriptOfASlurmJob) {
+  LaunchedJob job({"--slurm", "--submit", "--nodes", "2", "--time", "1:00:00", "--account", "x y", "--cpus-per-task",
+                   "3", "--sbatch=--gres=gpu:1", "--ps", "1", "--dry-run", "--", "bench"});
+  EXPECT_EQ(job.exit_code(), 0) << job.err();
+  for (const char* part :
+       {"#SBATCH --nodes=2\n", "#SBATCH --time=1:00:00\n", "#SBATCH '--account=x y'\n", "#SBATCH --job-name=trireme\n",
+        "#SBATCH --ntasks-per-node=1\n", "#SBATCH --cpus-per-task=3\n", "#SBATCH --gres=gpu:1\n",
+        " launch --ps=1 --slurm -- bench\n"}) {
+    EXPECT_TRUE(has(job.out(), part)) << part << " is not in " << job.out();
+  }
+  for (const char* part : {"--submit", "--sbatch", "--constraint", "--exclusive"}) {
+    EXPECT_FALSE(has(job.out(), part)) << part << " is in " << job.out();
+  }
+}
+
 TEST(LaunchDryRun, ShowsWhatWouldBeStarted) {
   LaunchedJob job({"--workers", "3", "--oversubscribe", "--dry-run", "--", "bench", "--model", "it's"});
   EXPECT_EQ(job.exit_code(), 0) << job.err();

@@ -147,7 +147,11 @@ class NetFigures : public ::testing::Test {
 
 TEST_F(NetFigures, AreWhatBenchChoosesBy) {
   const std::string good = output_with("0.1");
-  EXPECT_TRUE(has(good, "same host 40.0 us + 500.0 MB/s, measured then under a load of 2.5 on 8 cores")) << good;
+  EXPECT_TRUE(
+      has(good,
+          "same host 40.0 us + 500.0 MB/s, measured then under a load of 2.5 on 8 cores; doubtful, as a host was busy: "
+          "repeat `trireme net`"))
+      << good;
 }
 
 TEST_F(NetFigures, AreNotUsedIfTheyAreBad) {

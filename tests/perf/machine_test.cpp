@@ -73,6 +73,17 @@ TEST(Machine, ThreadsThatWaitForACoreAreLoadToo) {
   EXPECT_GT(current_load(std::chrono::milliseconds(300)), 2.0 * hardware_threads);
 }
 
+TEST(Machine, ItsLoadIsThatOfTheMomentUnlessItIsTold) {
+  if (cpu_quota()) GTEST_SKIP() << "threads that a quota has stopped wait for no core";
+  unsetenv(kLoadVariable);
+  const int hardware_threads = read_machine(0).hardware_threads;
+  const Spinners many(4 * hardware_threads);
+  EXPECT_GT(read_machine().load, 2.0 * hardware_threads);
+  setenv(kLoadVariable, "7.5", 1);
+  EXPECT_EQ(read_machine().load, 7.5);
+  unsetenv(kLoadVariable);
+}
+
 TEST(Machine, PeakResidentSetGrowsWithTouchedMemory) {
   const std::int64_t before = peak_rss_bytes();
   EXPECT_GT(before, 0);

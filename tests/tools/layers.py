@@ -16,12 +16,12 @@ optim: base graph
 models: base graph
 config: base optim
 record: base perf
-backend: base graph optim plan
+backend: base graph optim perf plan
 runtime: base graph perf plan
 onnx: base graph runtime
 parallel: base comm perf runtime
 ps: base comm graph optim parallel perf plan
-cluster: base comm perf
+cluster: base comm config perf
 train: backend base cluster comm config data graph models onnx optim parallel perf plan ps record runtime
 report: base config perf plan record
 lab: backend base cluster comm config models perf plan record report runtime train

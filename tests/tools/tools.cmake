@@ -16,6 +16,12 @@ find_package(Python3 COMPONENTS Interpreter QUIET)
 if(Python3_FOUND)
   add_test(NAME tools.layers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/layers.py ${PROJECT_SOURCE_DIR})
   set_tests_properties(tools.layers PROPERTIES LABELS unit)
+  add_test(NAME tools.tidy.script COMMAND ${CMAKE_CURRENT_LIST_DIR}/tidy_test.sh ${PROJECT_SOURCE_DIR})
+  set_tests_properties(tools.tidy.script PROPERTIES LABELS unit TIMEOUT 60 SKIP_RETURN_CODE 77)
+  if(NOT TRIREME_SANITIZE)  # once is enough
+    add_test(NAME tools.tidy COMMAND ${PROJECT_SOURCE_DIR}/tools/tidy --build ${PROJECT_BINARY_DIR})
+    set_tests_properties(tools.tidy PROPERTIES LABELS tidy TIMEOUT 600 PROCESSORS 2 SKIP_RETURN_CODE 77)
+  endif()
 endif()
 # Versions of clang-format differ in what they make of the same file.
 find_program(CLANG_FORMAT clang-format)

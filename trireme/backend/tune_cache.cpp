@@ -43,13 +43,15 @@ TuneCache::TuneCache(std::string path, const Conditions& now) : path_(std::move(
 
 // Timings of one problem are compared with each other, so they are kept or taken again together.
 bool TuneCache::is_good(const Timings& timings) const {
-  const bool suffered = timings.taken.load > kBusy && now_.load < timings.taken.load / 2;
-  return !suffered && now_.day - timings.taken.day <= kDaysKept;
+  const bool suffered = timings.taken.is_busy() && now_.load < timings.taken.load / 2;
+  return !suffered && now_.day - timings.taken.day <= perf::kDaysTrusted;
 }
 
 const TuneCache::Timings* TuneCache::good(const std::string& problem) const {
   const auto entry = entries_.find(problem);
-  return entry == entries_.end() || !is_good(entry->second) ? nullptr : &entry->second;
+  if (entry == entries_.end() || !is_good(entry->second)) return nullptr;
+  found_.insert(problem);
+  return &entry->second;
 }
 
 std::string TuneCache::default_path() { return cache_path(fmt::format("tune-v{}.json", kVersion)); }
@@ -146,28 +148,41 @@ double TuneCache::seconds_spent() const {
   return seconds_spent_;
 }
 
+void TuneCache::doubt() {
+  const std::lock_guard lock(mutex_);
+  doubted_ = found_;
+}
+
 void TuneCache::save() {
   const std::lock_guard lock(mutex_);
-  if (path_.empty() || changed_.empty()) return;
+  if (path_.empty() || (changed_.empty() && doubted_.empty())) return;
   std::error_code error;
   const auto folder = std::filesystem::path(path_).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (error)
     fail(ErrorKind::failed, "cannot make the folder '{}' of the tune cache: {}", folder.string(), error.message());
   const UniqueFd held = locked(path_ + ".lock");
-  // What others have measured meanwhile stays; if both have, ours is newer.
+  // What others have measured meanwhile stays, unless ours is as new.
   Entries merged = read();
+  const auto is_newer = [this](const Timings& theirs, const std::string& problem) {
+    return theirs.taken.day > entries_[problem].taken.day && is_good(theirs);
+  };
   for (const std::string& problem : changed_) {
     Timings& timings = merged[problem];
+    if (is_newer(timings, problem)) continue;
     if (!is_good(timings)) timings.seconds.clear();
     timings.taken = entries_[problem].taken;
     for (const auto& [kernel, seconds] : entries_[problem].seconds) timings.seconds[kernel] = seconds;
   }
+  std::erase_if(merged, [&](const auto& entry) {
+    return doubted_.contains(entry.first) && !is_newer(entry.second, entry.first);
+  });
   NewFile file(path_);
   file.write(text_of(merged, 1) + "\n");
   file.commit_unsynced();  // times can be taken again
   entries_ = std::move(merged);
   changed_.clear();
+  doubted_.clear();
 }
 
 }  // namespace trireme

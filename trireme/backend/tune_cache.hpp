@@ -1,6 +1,7 @@
 // Kernel timings, kept in a file so that the second start costs nothing. Timings that are old, or were taken on a
 // machine busier than now, are not found and so are taken again. Several processes may use one file: it is read once,
-// merged with what others have saved, and replaced, under a lock. A file that cannot be read counts as empty.
+// merged with what others have saved, of which the newer counts, and replaced, under a lock. A file that cannot be read
+// counts as empty.
 #pragma once
 
 #include <map>
@@ -10,6 +11,8 @@
 #include <set>
 #include <string>
 
+#include "trireme/perf/machine.hpp"
+
 namespace trireme {
 
 class TuneCache {
@@ -18,10 +21,9 @@ class TuneCache {
   struct Conditions {
     std::int64_t day = 0;  // since 1970
     double load = 0;       // threads of other programs, per core
+    bool is_busy() const { return load > perf::kBusyLoad; }
   };
   static Conditions today(double load = 0);
-  static constexpr std::int64_t kDaysKept = 90;
-  static constexpr double kBusy = 0.2;  // a load that timings suffer from
 
   // An empty path keeps everything in memory only.
   explicit TuneCache(std::string path = "", const Conditions& now = today());
@@ -31,7 +33,9 @@ class TuneCache {
   std::optional<std::string> fastest(const std::string& problem) const;
   // spent: seconds that measuring took.
   void add(const std::string& problem, const std::string& kernel, double seconds, double spent = 0);
-  // Writes new entries. Error(failed) if the file cannot be written.
+  // The steps contradict the timings that were found here: save() removes them, so the next process takes them again.
+  void doubt();
+  // Writes what is new. Error(failed) if the file cannot be written.
   void save();
   // What is found here, as the text of a file, for another process: after merge() it finds the same, whatever its own
   // conditions, so that all choose alike.
@@ -39,6 +43,7 @@ class TuneCache {
   void merge(const std::string& text);
 
   const std::string& path() const { return path_; }
+  const Conditions& now() const { return now_; }
   // By this process, and the seconds it spent measuring.
   int added() const;
   int renewed() const;  // problems among these whose timings were too old or doubtful
@@ -62,7 +67,9 @@ class TuneCache {
   Conditions now_;
   mutable std::mutex mutex_;
   Entries entries_;
-  std::set<std::string> changed_;  // problems, since the last save
+  // Problems: those found, found since the last save and in doubt, and changed since then.
+  mutable std::set<std::string> found_;
+  std::set<std::string> doubted_, changed_;
   int added_ = 0, renewed_ = 0;
   double seconds_spent_ = 0;
 };

@@ -15,9 +15,8 @@ class HostTensor {
   HostTensor() = default;
   explicit HostTensor(TensorType type) : type_(std::move(type)), data_(type_.shape.elements()) {}
   // Implicit, so that feeds can be written as numbers.
-  HostTensor(float scalar) : HostTensor(TensorType{DataType::f32, {}}) {
-    f32()[0] = scalar;
-  }  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  HostTensor(float scalar) : HostTensor(TensorType{DataType::f32, {}}) { f32()[0] = scalar; }
   HostTensor(Shape shape, std::span<const float> values) : HostTensor(TensorType{DataType::f32, std::move(shape)}) {
     copy_from(values);
   }

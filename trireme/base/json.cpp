@@ -80,16 +80,6 @@ std::string text_field(const Json& json, Path path) {
   return found.is_string() ? found.get<std::string>() : std::string();
 }
 
-std::vector<double> number_list(const Json& json, Path path) {
-  std::vector<double> numbers;
-  const Json found = field(json, path);
-  if (!found.is_array()) return numbers;
-  for (const Json& entry : found) {
-    if (const auto number = value_number(entry)) numbers.push_back(*number);
-  }
-  return numbers;
-}
-
 std::string value_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_null()) return "default";

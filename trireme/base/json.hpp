@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace trireme {
 
@@ -27,7 +26,6 @@ using Path = std::initializer_list<const char*>;
 Json field(const Json& json, Path path);                          // null if absent
 std::optional<double> number_field(const Json& json, Path path);  // finite
 std::string text_field(const Json& json, Path path);              // empty if absent
-std::vector<double> number_list(const Json& json, Path path);     // skips entries that are not numbers
 
 std::string value_text(const Json& value);  // for people: true, 32, 0.5, ring
 std::optional<double> value_number(const Json& value);

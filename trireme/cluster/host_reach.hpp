@@ -3,9 +3,10 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "trireme/config/launch_options.hpp"
 
 namespace trireme::cluster {
 
@@ -20,13 +21,6 @@ struct HostReach {
 
 // The last line of stderr, without our own name; lines of ssh or srun count only if there are no others.
 std::string last_words(const std::string& complaints, const HostReach& reach);
-
-struct SshOptions {
-  std::string key = {};     // file; empty: ssh's choice
-  std::string user = {};    // the same
-  std::string config = {};  // the same
-  std::optional<int> port = {};
-};
 
 // ssh and its options, before host and command. Never prompts for a password. Error(unavailable) without ssh.
 std::vector<std::string> ssh_words(const SshOptions& ssh);

@@ -155,7 +155,7 @@ HostReach reach_of(const HostOptions& options) {
 }
 
 std::vector<HostSlots> read_hosts(const HostOptions& options) {
-  if (options.slurm) return options.allocated;
+  if (options.slurm) return read_slurm_allocation().nodes;
   const bool has_files = !options.public_addresses.empty() || !options.private_addresses.empty();
   if (int{!options.hosts.empty()} + int{!options.hostfile.empty()} + int{has_files} > 1) {
     bad_input("--hosts, --hostfile and --public-ips with --private-ips all name the hosts; give only one of them");

@@ -14,25 +14,6 @@
 
 namespace trireme::cluster {
 
-struct HostOptions {
-  // As the user gave them, in one of three ways; all empty: this machine, or Slurm's nodes.
-  std::string hosts, hostfile, public_addresses, private_addresses;
-  bool slurm = false;                // the nodes of an allocation,
-  std::vector<HostSlots> allocated;  // which are these
-  std::string mpi_plugin = "pmix";   // of srun
-  SshOptions ssh;
-  std::string network;         // interface or range; empty: where a host is reached
-  std::string remote_program;  // empty: as on this machine; in a container as its PATH has it
-  bool ship = false;           // copies the program there
-  std::string exec;            // in front of commands there, for a container; empty: none
-  std::string ship_folder;     // into this folder; empty: the usual one
-
-  bool are_named() const {
-    return !hosts.empty() || !hostfile.empty() || !public_addresses.empty() || !private_addresses.empty();
-  }
-  bool are_given() const { return slurm || are_named(); }
-};
-
 struct TaskDemand {
   perf::CoreDemand cores;                   // over all hosts
   std::optional<int> worker_port, ps_port;  // of the first task on each host

@@ -19,6 +19,7 @@
 #include "trireme/cluster/starter.hpp"
 #include "trireme/comm/cluster_spec.hpp"
 #include "trireme/comm/world.hpp"
+#include "trireme/config/tables.hpp"
 
 namespace trireme::cluster {
 namespace {
@@ -45,28 +46,28 @@ void check_given_hosts(const HostOptions& options) {
   if (!options.ship && !options.ship_folder.empty()) bad_input("--ship-dir has no effect without --ship");
 }
 
-void check_host_options(const HostOptions& options) {
-  if (options.mpi_plugin != "pmix" && options.mpi_plugin != "pmi2") {
-    bad_input("--mpi {}: must be pmix or pmi2", options.mpi_plugin);
+void check_host_options(const LaunchOptions& options) {
+  const HostOptions& hosts = options.hosts;
+  for (const config::Option* each : config::launch_table().changed(options, config::kHostGroup)) {
+    const bool is_of_ssh = each->name.starts_with("ssh-");
+    if (is_of_ssh ? hosts.are_named() : hosts.are_given()) continue;
+    bad_input("--{} has no effect without --hosts, --hostfile{}", each->name,
+              is_of_ssh ? " or --public-ips" : ", --public-ips or --slurm");
   }
-  for (const auto& [option, is_given] :
-       {std::pair("--ssh-key", !options.ssh.key.empty()), std::pair("--ssh-user", !options.ssh.user.empty()),
-        std::pair("--ssh-port", options.ssh.port.has_value()),
-        std::pair("--ssh-config", !options.ssh.config.empty())}) {
-    if (is_given && !options.are_named()) {
-      bad_input("{} has no effect without --hosts, --hostfile or --public-ips", option);
-    }
-  }
-  if (options.are_given()) return check_given_hosts(options);
-  for (const auto& [option, is_given] :
-       {std::pair("--network", !options.network.empty()), std::pair("--ship", options.ship),
-        std::pair("--ship-dir", !options.ship_folder.empty()), std::pair("--exec", !options.exec.empty()),
-        std::pair("--remote-program", !options.remote_program.empty())}) {
-    if (is_given) bad_input("{} has no effect without --hosts, --hostfile, --public-ips or --slurm", option);
-  }
+  if (hosts.are_given()) check_given_hosts(hosts);
 }
 
-int number_of_workers(const LaunchOptions& options, const std::vector<HostSlots>& hosts) {
+TaskDemand demand_of(const LaunchOptions& options) {
+  return {.cores = {.workers = static_cast<int>(options.workers.value()),
+                    .servers = static_cast<int>(options.ps),
+                    .cores_per_worker = static_cast<int>(options.threads_per_worker),
+                    .cores_per_server = options.threads_per_ps,
+                    .oversubscribe = options.oversubscribe},
+          .worker_port = options.worker_port,
+          .ps_port = options.ps_port};
+}
+
+std::int64_t number_of_workers(const LaunchOptions& options, const std::vector<HostSlots>& hosts) {
   if (options.workers) return *options.workers;
   if (options.hosts.are_given()) return usual_workers(hosts);
   bad_input("the number of workers is missing; give it, as in: trireme launch --workers 2 -- bench --model resnet50");
@@ -74,15 +75,15 @@ int number_of_workers(const LaunchOptions& options, const std::vector<HostSlots>
 
 // Whether tasks meet at addresses: gRPC needs that, MPI does not.
 bool meets_at_addresses(const LaunchOptions& options, const LaunchNeeds& needs) {
-  if (options.tasks.cores.servers > 0 && needs.protocol == "mpi") {
+  if (options.ps > 0 && needs.protocol == "mpi") {
     bad_input("--protocol mpi does not support parameter servers; use grpc+mpi for tensors over MPI");
   }
-  const bool meets = (options.hosts.are_given() && needs.protocol != "mpi") || options.tasks.cores.servers > 0 ||
+  const bool meets = (options.hosts.are_given() && needs.protocol != "mpi") || options.ps > 0 ||
                      needs.protocol.starts_with("grpc") || needs.uses_every_protocol;
-  if (!meets && options.tasks.worker_port) {
+  if (!meets && options.worker_port) {
     bad_input("--worker-port has no effect: workers that use MPI have no ports");
   }
-  if (options.tasks.cores.servers == 0 && options.tasks.ps_port) bad_input("--ps-port has no effect without --ps");
+  if (options.ps == 0 && options.ps_port) bad_input("--ps-port has no effect without --ps");
   return meets;
 }
 
@@ -165,7 +166,7 @@ std::string program_on(const HostShare& host, const LaunchOptions& options) {
 void add_tasks(const Task& model, const std::vector<HostShare>& hosts, const LaunchOptions& options,
                JobDescription& job) {
   const bool are_workers = model.role == kWorkerRole;
-  const int count = are_workers ? options.tasks.cores.workers : options.tasks.cores.servers;
+  const std::int64_t count = are_workers ? options.workers.value() : options.ps;
   int index = 0;
   for (const HostShare& host : hosts) {
     const auto& processors = are_workers ? host.cores.workers : host.cores.servers;
@@ -224,13 +225,25 @@ std::string division_text(const perf::CoreDivision& cores) {
 
 }  // namespace
 
+void check_places(const LaunchOptions& options, int nodes, int places) {
+  const std::int64_t workers = options.workers.value_or(places);
+  if (workers > places) {
+    bad_input(
+        "--workers {}: {} Slurm node{} hold{} {} worker{}; request more nodes, or more tasks per node "
+        "(--ntasks-per-node)",
+        workers, nodes, nodes == 1 ? "" : "s", nodes == 1 ? "s" : "", places, places == 1 ? "" : "s");
+  }
+  if (options.ps > workers) {
+    bad_input("--ps {}: servers run beside workers, so there can be at most as many as workers ({})", options.ps,
+              workers);
+  }
+}
+
 LaunchNeeds check_launch(const LaunchOptions& options, const CommandCheck& check_command) {
-  check_host_options(options.hosts);
+  config::launch_table().check(options);
+  check_host_options(options);
   if (const std::string launcher = surrounding_launcher(); !launcher.empty()) {
     bad_input("this process was itself started by {} as one of several; run the command without launch", launcher);
-  }
-  if (options.starter != "auto" && options.starter != "mpi" && options.starter != "process") {
-    bad_input("--starter {}: must be one of auto, mpi, process", options.starter);
   }
   if (!options.program.empty()) return check_program(options);
   if (options.keep_going) {
@@ -242,23 +255,25 @@ LaunchNeeds check_launch(const LaunchOptions& options, const CommandCheck& check
   }
   if (options.command.front() == "launch") bad_input("a launch cannot be launched; give the command itself after --");
   return check_command(options.command,
-                       {.workers = options.tasks.cores.workers, .servers = options.tasks.cores.servers});
+                       {.workers = static_cast<int>(options.workers.value()), .servers = static_cast<int>(options.ps)});
 }
 
 LaunchPlan plan_launch(LaunchOptions options, const CommandCheck& check_command) {
   const auto hosts = options.hosts.are_given() ? read_hosts(options.hosts) : std::vector<HostSlots>{};
-  options.tasks.cores.workers = number_of_workers(options, hosts);
+  if (options.hosts.slurm) check_places(options, static_cast<int>(hosts.size()), usual_workers(hosts));
+  options.workers = number_of_workers(options, hosts);
   const LaunchNeeds needs = check_launch(options, check_command);
   const bool at_addresses = meets_at_addresses(options, needs);
   check_suits_starter(options, needs);
+  const TaskDemand tasks = demand_of(options);
   LaunchPlan plan;
   if (needs.record_file != "-") plan.record_file = needs.record_file;
   if (!plan.record_file.empty()) check_writable(plan.record_file);
   if (options.hosts.are_given()) {
-    plan.hosts = shares_of_hosts(options.hosts, hosts, options.tasks, at_addresses);
+    plan.hosts = shares_of_hosts(options.hosts, hosts, tasks, at_addresses);
     plan.starter = starter_for_hosts(options, needs, plan.hosts);
   } else {
-    plan.hosts = {share_of_this_machine(options.tasks, at_addresses, plan.ports)};
+    plan.hosts = {share_of_this_machine(tasks, at_addresses, plan.ports)};
     plan.starter = starter_for_this_machine(options, needs, at_addresses);
   }
   plan.job = make_job(options, plan.hosts, at_addresses);

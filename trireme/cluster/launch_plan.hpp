@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,18 +30,6 @@ struct LaunchNeeds {
 // launched so.
 using CommandCheck = std::function<LaunchNeeds(const std::vector<std::string>& arguments, const comm::JobSize& size)>;
 
-struct LaunchOptions {
-  std::optional<int> workers;  // nothing: the default for the hosts
-  TaskDemand tasks;            // the plan fills in its number of workers
-  HostOptions hosts;
-  std::string starter = "auto";
-  std::string program;  // empty: this binary
-  std::string output_folder;
-  bool keep_going = false;
-  bool dry_run = false;
-  std::vector<std::string> command;
-};
-
 struct LaunchPlan {
   JobDescription job;
   std::string record_file;
@@ -51,7 +38,10 @@ struct LaunchPlan {
   PortClaims ports;  // for as long as the job runs
 };
 
-// Returns what the command needs. Error(bad_input) if the command or the options are wrong.
+// Error(bad_input) if this many Slurm nodes with places for workers do not suffice.
+void check_places(const LaunchOptions& options, int nodes, int places);
+
+// Returns what the command needs, for the workers in the options. Error(bad_input) if either is wrong.
 LaunchNeeds check_launch(const LaunchOptions& options, const CommandCheck& check_command);
 
 // Throws Error(bad_input) or Error(unavailable) for everything that can be checked before starting a process.

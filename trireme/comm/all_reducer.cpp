@@ -175,6 +175,13 @@ Algorithm AllReducer::algorithm_for(std::int64_t bytes) const {
   return best;
 }
 
+std::optional<double> AllReducer::seconds_for(std::int64_t bytes) const {
+  const Algorithm algorithm = algorithm_for(bytes);
+  const bool in_memory = layout_.nodes == 1 && algorithm == Algorithm::hierarchical;
+  if (layout_.ranks == 1 || in_memory || algorithm == Algorithm::library) return std::nullopt;
+  return predicted_seconds(algorithm, options_.cost, layout_, wire_for(bytes) == Wire::fp32 ? bytes : bytes / 2);
+}
+
 Wire AllReducer::wire_for(std::int64_t bytes) const {
   const bool sends = layout_.nodes > 1 || (layout_.ranks > 1 && algorithm_for(bytes) != Algorithm::hierarchical);
   return sends ? options_.wire : Wire::fp32;

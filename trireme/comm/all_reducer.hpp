@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -79,6 +80,8 @@ class AllReducer {
 
   // What reduce() will run for this size, with `automatic` resolved.
   Algorithm algorithm_for(std::int64_t bytes) const;
+  // The seconds that the cost model gives reduce() for this size, by the link that it takes; none without one.
+  std::optional<double> seconds_for(std::int64_t bytes) const;
   // The format it will use then; fp32 if there are no messages.
   Wire wire_for(std::int64_t bytes) const;
   Communicator& communicator() const { return communicator_; }

@@ -12,11 +12,13 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/new_file.hpp"
 #include "trireme/base/units.hpp"
+#include "trireme/perf/machine.hpp"
 
 namespace trireme::comm {
 namespace {
 
 constexpr const char* kSchema = "trireme.network/2";
+constexpr double kDay = 86400;  // seconds
 
 Json to_json(const KeptFit& kept) {
   return {{"latency_seconds", kept.fit.cost.latency_seconds},
@@ -26,7 +28,8 @@ Json to_json(const KeptFit& kept) {
           {"large_sizes", kept.fit.large_sizes},
           {"measured", kept.when.started},
           {"load", kept.when.load},
-          {"cores", kept.when.cores}};
+          {"cores", kept.when.cores},
+          {"contradicted", kept.contradicted}};
 }
 
 std::optional<KeptFit> parse_fit(const Json& json, const char* kind) {
@@ -40,7 +43,8 @@ std::optional<KeptFit> parse_fit(const Json& json, const char* kind) {
               .residual = number("residual"),
               .small_sizes = static_cast<int>(number("small_sizes")),
               .large_sizes = static_cast<int>(number("large_sizes"))},
-      .when = {.started = "", .load = number("load"), .cores = static_cast<int>(number("cores"))}};
+      .when = {.started = "", .load = number("load"), .cores = static_cast<int>(number("cores"))},
+      .contradicted = json[kind].value("contradicted", Json()) == true};
   if (const Json measured = json[kind].value("measured", Json()); measured.is_string()) kept.when.started = measured;
   if (kept.fit.cost.latency_seconds < 0 || !(kept.fit.cost.bytes_per_second > 0)) return std::nullopt;
   return kept;
@@ -61,26 +65,37 @@ std::string link_text(const char* kind, const LinkFit& fit) {
                      format_bytes(fit.cost.bytes_per_second));
 }
 
-// "3 days", from RFC 3339 in UTC; empty if malformed or not in the past.
-std::string age_text(const std::string& since, std::chrono::system_clock::time_point now) {
+// In seconds, from RFC 3339 in UTC; below 0 if malformed or not in the past.
+double age_of(const std::string& since, std::chrono::system_clock::time_point now) {
   std::tm parts{};
   std::istringstream text(since);
-  if (!(text >> std::get_time(&parts, "%Y-%m-%dT%H:%M:%SZ"))) return "";
-  const double seconds = std::difftime(std::chrono::system_clock::to_time_t(now), timegm(&parts));
-  if (seconds < 0) return "";
+  if (!(text >> std::get_time(&parts, "%Y-%m-%dT%H:%M:%SZ"))) return -1;
+  return std::difftime(std::chrono::system_clock::to_time_t(now), timegm(&parts));
+}
+
+// "3 days"
+std::string age_text(double seconds) {
   const auto whole = [](double count, const char* unit) {
     return fmt::format("{:.0f} {}{}", std::floor(count), unit, std::floor(count) == 1 ? "" : "s");
   };
   if (seconds < 2 * 60) return whole(seconds, "second");
   if (seconds < 2 * 3600) return whole(seconds / 60, "minute");
-  if (seconds < 2 * 86400) return whole(seconds / 3600, "hour");
-  return whole(seconds / 86400, "day");
+  if (seconds < 2 * kDay) return whole(seconds / 3600, "hour");
+  return whole(seconds / kDay, "day");
 }
 
-std::string when_text(const MeasuredWhen& when, std::chrono::system_clock::time_point now) {
-  const std::string age = age_text(when.started, now);
-  return fmt::format("measured {} under a load of {:.1f} on {} cores",
-                     age.empty() ? when.started : fmt::format("{} ago ({})", age, when.started), when.load, when.cores);
+std::string when_text(const KeptFit& kept, std::chrono::system_clock::time_point now) {
+  const MeasuredWhen& when = kept.when;
+  const double age = age_of(when.started, now);
+  const std::string text = fmt::format("measured {} under a load of {:.1f} on {} cores",
+                                       age < 0 ? when.started : fmt::format("{} ago ({})", age_text(age), when.started),
+                                       when.load, when.cores);
+  std::vector<const char*> doubts;
+  if (kept.contradicted) doubts.push_back("steps contradicted it");
+  if (age > perf::kDaysTrusted * kDay) doubts.push_back("it is old");
+  if (when.load > perf::kBusyLoad * when.cores) doubts.push_back("a host was busy");
+  return doubts.empty() ? text
+                        : fmt::format("{}; doubtful, as {}: repeat `trireme net`", text, fmt::join(doubts, " and "));
 }
 
 // Calls with the name of the kind and the fit, which may be missing.
@@ -157,15 +172,25 @@ void update_network_file(const std::string& path, const NetworkFits& fits) {
   write_json(to_json(all), path);
 }
 
+void mark_contradicted(const std::string& path, const std::string& transport,
+                       std::optional<KeptFit> TransportFits::*kind, const MeasuredWhen& when) {
+  NetworkFits all = read_network_file(path);
+  std::optional<KeptFit>& kept = all[transport].*kind;
+  if (!kept || kept->when != when) return;
+  kept->contradicted = true;
+  write_json(to_json(all), path);
+}
+
 std::string to_string(const TransportFits& fits, std::chrono::system_clock::time_point now) {
   std::vector<std::string> words;
-  const bool at_once = fits.same_host && fits.other_host && fits.same_host->when == fits.other_host->when;
+  const bool at_once = fits.same_host && fits.other_host && fits.same_host->when == fits.other_host->when &&
+                       fits.same_host->contradicted == fits.other_host->contradicted;
   for_each_kind(fits, [&](const char* kind, const std::optional<KeptFit>& kept) {
     if (!kept) return;
     words.push_back(link_text(kind, kept->fit));
-    if (!at_once) words.back() += ", " + when_text(kept->when, now);
+    if (!at_once) words.back() += ", " + when_text(*kept, now);
   });
-  if (at_once) words.back() += ", " + when_text(fits.same_host->when, now);
+  if (at_once) words.back() += ", " + when_text(*fits.same_host, now);
   return fmt::format("{}", fmt::join(words, "; "));
 }
 

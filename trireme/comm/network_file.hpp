@@ -23,6 +23,7 @@ struct MeasuredWhen {
 struct KeptFit {
   LinkFit fit;
   MeasuredWhen when;
+  bool contradicted = false;  // by the steps of a job
 };
 
 // Of one transport; nullopt if no such pair was measured.
@@ -30,6 +31,7 @@ struct TransportFits {
   std::optional<KeptFit> same_host, other_host;
   bool empty() const { return !same_host && !other_host; }
 };
+// With the age of the figures, and why they are in doubt if they are: old, of a busy host, contradicted.
 std::string to_string(const TransportFits& fits, std::chrono::system_clock::time_point now);
 
 using NetworkFits = std::map<std::string, TransportFits>;  // by transport
@@ -44,6 +46,9 @@ bool is_network_file(const std::string& path);
 NetworkFits read_network_file(const std::string& path);  // empty if missing or of another kind
 // Keeps other transports' and kinds' figures; creates the folder. Concurrent tests would measure each other.
 void update_network_file(const std::string& path, const NetworkFits& fits);
+// Marks these figures in the file as contradicted, unless there are newer ones by now.
+void mark_contradicted(const std::string& path, const std::string& transport,
+                       std::optional<KeptFit> TransportFits::*kind, const MeasuredWhen& when);
 
 std::string to_text(const NetworkFits& fits);  // as file contents, for ranks without the file
 NetworkFits parse_fits(const std::string& text);

@@ -88,8 +88,6 @@ bool has_transport(const std::string& library) {
   return std::ranges::any_of(transport_versions(), [&](const auto& known) { return known.first == library; });
 }
 
-std::vector<std::string> cluster_protocols() { return {"grpc", "grpc+ucx", "grpc+mpi"}; }
-
 std::unique_ptr<Communicator> add_ucx(Communicator& ranks) {
   if constexpr (TRIREME_WITH_UCX) return ucx::make_communicator(ranks);
   return nullptr;

@@ -34,15 +34,13 @@ std::unique_ptr<World> join_world();
 struct ClusterPlace {
   ClusterSpec spec;
   TaskPlace place;
-  std::string protocol = "grpc";  // from cluster_protocols()
+  std::string protocol = "grpc";  // or "grpc+ucx", "grpc+mpi": the part after + moves tensors
   std::string secret = {};        // known only to the tasks
   TlsFiles tls = {};
   double join_timeout = 60;  // seconds
 
   int rank() const { return spec.rank_of(place); }
 };
-
-std::vector<std::string> cluster_protocols();  // "grpc", "grpc+ucx", "grpc+mpi": the part after + moves tensors
 
 // Returns when all tasks have joined. Error(bad_input) for a wrong machine or taken port, Error(failed) naming missing
 // tasks, Error(unavailable) if this build lacks the protocol. `log` gets complete lines, from any thread.

@@ -12,7 +12,7 @@ namespace trireme::config {
 namespace {
 
 const char* kind_text(Kind kind) {
-  constexpr std::array<const char*, 4> kTexts{"true or false", "a whole number", "a number", "text"};
+  constexpr std::array<const char*, 5> kTexts{"true or false", "a whole number", "a number", "text", "a list of texts"};
   return kTexts.at(static_cast<std::size_t>(kind));
 }
 
@@ -26,6 +26,8 @@ bool suits(Kind kind, const Json& value) {
       return value.is_number();
     case Kind::text:  // "batch-split" is text that may be a number
       return value.is_string() || value.is_number();
+    case Kind::texts:
+      return value.is_array() && std::ranges::all_of(value, [](const Json& each) { return each.is_string(); });
   }
   return false;
 }
@@ -98,7 +100,19 @@ void check(const Option& option, const Json& value, const std::string& where) {
 
 std::vector<std::string> words_of(const std::string& name, const Json& value) {
   if (value.is_boolean()) return {fmt::format("--{}{}", name, value.get<bool>() ? "" : "=false")};
-  return {fmt::format("--{}", name), text_of(value)};
+  if (!value.is_array()) return {fmt::format("--{}", name), text_of(value)};
+  std::vector<std::string> words;
+  for (const Json& each : value) words.push_back(fmt::format("--{}={}", name, text_of(each)));
+  return words;
+}
+
+bool is_alone(const Option& option, const Json& value) { return value == false || value == option.alone; }
+
+void add(std::vector<Option>& all, const char* group, std::vector<Option> options) {
+  for (Option& each : options) {
+    each.group = group;
+    all.push_back(std::move(each));
+  }
 }
 
 std::string label_of(const Option& option, const Json& value) {

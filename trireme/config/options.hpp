@@ -103,6 +103,12 @@ struct LoopOptions {
   bool allow_other_data = false;
 };
 
+// What a run writes: paths; empty: none.
+struct OutputOptions {
+  std::string tensorboard, csv, trace;
+  std::string record;  // "-": stdout, and text to stderr
+};
+
 struct TrainingOptions : LoopOptions {
   StepOptions step;
 };

@@ -71,12 +71,12 @@ std::string transparent_huge_pages() {
   return open == std::string::npos || close == std::string::npos ? "unknown" : line.substr(open + 1, close - open - 1);
 }
 
-// `kind`: of load.
-std::vector<std::string> warnings_of(const Machine& machine, std::optional<double> quota, const char* kind) {
+std::vector<std::string> warnings_of(const Machine& machine, std::optional<double> quota) {
   std::vector<std::string> warnings;
   // Half a busy core of two matters at once; with many cores a little more is tolerable.
   if (machine.load > 0.25 * machine.cores) {
-    warnings.push_back(fmt::format("{} {:.1f} on {} cores: timings will be noisy", kind, machine.load, machine.cores));
+    warnings.push_back(
+        fmt::format("load of other programs {:.1f} on {} cores: timings will be noisy", machine.load, machine.cores));
   }
   if (quota && *quota < machine.cores) {
     warnings.push_back(fmt::format(
@@ -115,7 +115,9 @@ std::int64_t busy_ticks() {
 // Threads of the whole system that run or wait for a core, including the calling one; 0 if unknown.
 double runnable_threads() { return first_number(value_of("/proc/stat", "procs_running", ' ')); }
 
-Machine read_with_load(double load, const char* kind) {
+}  // namespace
+
+Machine read_machine(double load) {
   Machine machine;
   machine.load = load;
   utsname names{};
@@ -139,11 +141,9 @@ Machine read_with_load(double load, const char* kind) {
   machine.memory_bytes = kib_line("/proc/meminfo", "MemTotal");
   machine.available_bytes = free_memory().bytes;
   machine.transparent_huge_pages = transparent_huge_pages();
-  machine.warnings = warnings_of(machine, quota, kind);
+  machine.warnings = warnings_of(machine, quota);
   return machine;
 }
-
-}  // namespace
 
 // Cgroups account for swap separately: if one limits memory, do not count on swap.
 FreeMemory free_memory() {
@@ -173,11 +173,10 @@ double current_load(std::chrono::milliseconds during) {
   return std::max(busy_cores, runnable / looks);
 }
 
-Machine read_machine(double load) { return read_with_load(load, "load of other programs"); }
-
 Machine read_machine() {
-  if (const char* told = std::getenv(kLoadVariable)) return read_machine(first_number(told));
-  return read_with_load(first_number(first_line("/proc/loadavg")), "load average");
+  constexpr std::chrono::milliseconds kLook{100};
+  const char* told = std::getenv(kLoadVariable);
+  return read_machine(told != nullptr ? first_number(told) : current_load(kLook));
 }
 
 // Not getrusage(): its maximum includes the parent process's.

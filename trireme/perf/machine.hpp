@@ -29,7 +29,11 @@ struct Machine {
   std::vector<std::string> warnings;  // unfit for measuring: load, scaling governor, quota below the cores ...
 };
 
-// Set between consecutive runs to the load there: the default, a one-minute average, would show the previous run.
+// What was measured longer ago, or with more threads of other programs per core, is doubtful.
+constexpr std::int64_t kDaysTrusted = 90;
+constexpr double kBusyLoad = 0.2;
+
+// The load, set by whoever starts a run; otherwise read_machine() looks at it for a moment.
 constexpr const char* kLoadVariable = "TRIREME_LOAD";
 
 Machine read_machine();

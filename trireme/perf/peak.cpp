@@ -245,7 +245,7 @@ Peak measure_fma_peak(int threads, DataType type, double seconds) {
 
 Bandwidth measure_memory_bandwidth(int threads, double seconds) {
   if (threads < 1) bad_input("cannot measure the memory bandwidth of {} threads; at least 1 is needed", threads);
-  const std::int64_t bytes = array_bytes(read_machine());
+  const std::int64_t bytes = array_bytes(read_machine(0));
   const AlignedMemory source(bytes), target(bytes);
 
   // First touch by the owning thread places the pages near its core.

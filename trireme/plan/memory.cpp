@@ -9,7 +9,7 @@
 namespace trireme {
 namespace {
 
-constexpr std::ptrdiff_t kMany = 6000;  // buffers
+constexpr std::ptrdiff_t kMany = 6000;   // buffers
 constexpr std::int64_t kAlignment = 64;  // a cache line, and the widest vector
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }

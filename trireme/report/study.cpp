@@ -24,8 +24,7 @@ bool has_role(const std::string& option, config::Role role) {
 
 // "parameters": how many the network has, as other frameworks count them.
 bool is_ignored(const std::string& option) {
-  return has_role(option, config::Role::measurement) || has_role(option, config::Role::output) ||
-         option == "parameters";
+  return has_role(option, config::Role::measurement) || has_role(option, config::Role::run) || option == "parameters";
 }
 
 bool was_given(const Run& run, const std::string& option) {
@@ -286,13 +285,9 @@ Study make_study(const std::string& name, const std::vector<Run>& all, const Pla
   return study;
 }
 
-std::string counted(const Json& value, const char* one, const char* many) {
-  return fmt::format("{} {}", value_text(value), value == Json(1) ? one : many);
-}
-
 // Of facts of a run that are not its options: values that need no name.
 bool speaks_for_itself(const std::string& fact) {
-  return fact == "framework" || fact == "machine" || fact == "protocol" || fact == "mode" || fact == "label";
+  return fact == "framework" || fact == "machine" || fact == "mode" || fact == "label";
 }
 
 }  // namespace
@@ -347,8 +342,6 @@ bool are_comparable(const Cell& first, const Cell& second) {
 }
 
 std::string setting_text(const std::string& option, const Json& value) {
-  if (option == "workers") return counted(value, "worker", "workers");
-  if (option == "ps") return counted(value, "server", "servers");
   if (const config::Option* declared = config::find_option(option); declared != nullptr && !declared->label.empty()) {
     return config::label_of(*declared, value);
   }
@@ -369,10 +362,8 @@ std::string settings_text(const Json& settings) {
 }
 
 std::string option_title(const std::string& option) {
-  if (option == "ps") return "parameter servers";
   const config::Option* const declared = config::find_option(option);
-  if (declared != nullptr && !declared->title.empty()) return declared->title;
-  return option;
+  return declared != nullptr && !declared->title.empty() ? declared->title : option;
 }
 
 std::string slug(const std::string& text) {

@@ -127,7 +127,7 @@ class Trials {
     const double parts = static_cast<double>(config_.batch_size) / static_cast<double>(batch_);
     const double bytes =
         parts * static_cast<double>(whole_.planned_bytes) + groups * static_cast<double>(whole_.gradient_bytes);
-    return bytes < kMemoryShare * static_cast<double>(perf::read_machine().available_bytes);
+    return bytes < kMemoryShare * static_cast<double>(perf::free_memory().bytes);
   }
 
   const StepConfig& config_;

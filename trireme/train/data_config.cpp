@@ -7,21 +7,11 @@
 namespace trireme::train {
 namespace {
 
-void check_synthetic(const DataOptions& options) {
-  const auto refuse = [](bool given, const char* option) {
-    if (given) bad_input("{} has no effect on synthetic images: give a data set with --data-dir", option);
-  };
-  refuse(options.name && *options.name != "synthetic", "--data-name");
-  refuse(options.threads.has_value(), "--data-threads");
-  refuse(options.prefetch.has_value(), "--prefetch");
-  refuse(options.cache_bytes.has_value(), "--data-cache");
-  refuse(options.max_bad_records.has_value(), "--max-bad-records");
-  refuse(options.crop.has_value(), "--crop");
-  refuse(options.eval_crop.has_value(), "--eval-crop");
-  refuse(options.augment.has_value(), "--augment");
-  refuse(options.mean.has_value(), "--mean");
-  refuse(options.deviation.has_value(), "--std");
-  refuse(options.distortions, "--distortions");
+void check_synthetic(const StepOptions& step) {
+  for (const config::Option* each : config::step_table().changed(step, config::kDataGroup)) {
+    if (each->name == "data-name" && step.data.name == "synthetic") continue;
+    bad_input("--{} has no effect on synthetic images: give a data set with --data-dir", each->name);
+  }
 }
 
 // If nothing is trained, --crop means the evaluation crop.
@@ -55,7 +45,7 @@ DataConfig resolve_data(const DataOptions& options, bool forward_only) {
   DataConfig config;
   config.dir = options.dir;
   if (!config.is_real()) {
-    check_synthetic(options);
+    check_synthetic(step);
     return config;
   }
   config.name = options.name.value_or("auto");

@@ -74,15 +74,12 @@ std::int64_t parse_bucket(const std::string& text) {
   return std::max<std::int64_t>(1, std::llround(*megabytes * kMegabyte));
 }
 
-// Rejects options that need servers.
-void check_without_servers(const DistributionOptions& options) {
-  const auto refuse = [](bool given, const char* option) {
-    if (given) bad_input("{} has no effect without parameter servers: {}", option, kHowToGetServers);
-  };
-  refuse(!options.placement.empty(), "--placement");
-  refuse(options.asynchronous, "--async");
-  refuse(options.staleness.has_value(), "--staleness");
-  refuse(options.backup_workers != 0, "--backup-workers");
+// Rejects options that need servers; --sync states the default.
+void check_without_servers(const StepOptions& step) {
+  for (const config::Option* each : config::step_table().changed(step, config::kServerGroup)) {
+    if (each->name == "sync") continue;
+    bad_input("--{} has no effect without parameter servers: {}", each->name, kHowToGetServers);
+  }
 }
 
 void check_order(const DistributionOptions& options, const DistributionConfig& config) {
@@ -176,7 +173,7 @@ DistributionConfig resolve(const DistributionOptions& options, const comm::JobSi
     if (!options.placement.empty()) config.placement = ps::parse_strategy(options.placement);
     check_servers(options, config);
   } else {
-    check_without_servers(options);
+    check_without_servers(step);
   }
   resolve_network_file(options, config);
   check_batch_norm(config);

@@ -74,6 +74,7 @@ void Trainer::finish() {
   if (worker_->in_lock_step() && worker_->servers() == nullptr) {
     worker_->replicas()->check_agreement(worker_->step().session());
   }
+  worker_->judge_timings();
   if (sync() != nullptr) sync()->leave();
 }
 
@@ -124,6 +125,7 @@ StepReport Trainer::run_update(double learning_rate) {
 }
 
 void Trainer::add_seconds() {
+  worker_->count_step();
   if (worker_->replicas() == nullptr) return;
   const Executable::ExchangeTimes& exchange = worker_->step().executable().exchange_times();
   seconds_.update += exchange.update;
@@ -272,8 +274,6 @@ void Trainer::finish_checkpoints() {
     }
   }
 }
-
-const std::vector<std::string>& Trainer::warnings() const { return worker_->setup().warnings; }
 
 std::optional<LossScaleState> Trainer::loss_scale() const { return worker_->step().loss_scale(); }
 

@@ -129,7 +129,6 @@ class Trainer {
   const TrainingConfig& config() const { return *config_; }
   const Worker& worker() const { return *worker_; }
 
-  const std::vector<std::string>& warnings() const;  // about machine and data, known before the first step
   std::optional<LossScaleState> loss_scale() const;  // none: the loss is not scaled (only fp16 scales it)
   std::int64_t samples() const;                      // per epoch
   std::int64_t steps() const;                        // of the whole training

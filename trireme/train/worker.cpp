@@ -115,7 +115,8 @@ Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
     check_same_options(*workers_, to_json(config));
   }
   choose_gpu(config_, *workers_);
-  const perf::Machine machine = perf::read_machine();
+  // The others wait, so the first worker sees only other programs.
+  const perf::Machine machine = workers_->rank() == 0 ? perf::read_machine() : perf::read_machine(0);
   setup_.warnings = machine.warnings;
   share_cores(config_, *workers_, setup_.warnings);
   const std::vector<int> processors = perf::usable_processors();
@@ -309,11 +310,16 @@ void Worker::take_next_batch() {
 }
 
 double Worker::run_step(double learning_rate, bool on_next_batch) {
+  const auto start = SteadyClock::now();
   wants_next_batch_ = false;
-  if (input_ == nullptr || !on_next_batch) {
-    input_seconds_ = 0;
-    return share_outcome(step_->run(learning_rate));
-  }
+  input_seconds_ = 0;
+  const bool takes_batch = input_ != nullptr && on_next_batch;
+  const double loss = takes_batch ? run_on_next_batch(learning_rate) : step_->run(learning_rate);
+  step_seconds_ = seconds_since(start) - input_seconds_;
+  return share_outcome(loss);
+}
+
+double Worker::run_on_next_batch(double learning_rate) {
   if (batch_problem_) std::rethrow_exception(batch_problem_);
   input_seconds_ = batch_is_there_ ? 0 : take_batch();
   batch_is_there_ = false;
@@ -322,7 +328,7 @@ double Worker::run_step(double learning_rate, bool on_next_batch) {
   take_next_batch();  // if no exchange through the host made time for it
   const double step_seconds = step_->wait();
   if (batch_is_there_) input_seconds_ += std::max(0.0, beside_seconds_ - step_seconds);
-  return share_outcome(step_->knows_loss() ? step_->loss() : 0);
+  return step_->knows_loss() ? step_->loss() : 0;
 }
 
 void Worker::compile_in_turn(const std::function<void()>& compile) {

@@ -15,6 +15,7 @@
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/peak.hpp"
 #include "trireme/perf/spinning.hpp"
+#include "trireme/perf/statistics.hpp"
 #include "trireme/ps/worker_sync.hpp"
 #include "trireme/train/choose_split.hpp"
 #include "trireme/train/data_input.hpp"
@@ -60,6 +61,10 @@ TuningOptions tuning_options(const StepConfig& config, const perf::Machine& mach
                              std::function<void()> on_first = {});
 
 std::string keep_timings(TuneCache& cache);  // a warning if they cannot be saved; else empty
+
+// The seconds of steps that contradict the expected ones: their median if it is `factor` times shorter, or the shortest
+// if even that is `factor` times longer.
+std::optional<double> contradiction(const perf::Summary& measured, double expected, double factor);
 
 void choose_gpu(StepConfig& config, const comm::Communicator& workers);  // in turn, unless one was named
 
@@ -110,6 +115,11 @@ class Worker {
   void set_run(int run);
   double input_seconds() const { return input_seconds_; }  // how long the last step waited for its batch
 
+  void count_step();  // the last step is one of those to judge by
+  // Collective, after the last step: if the steps contradict the timings of kernels or the network's figures by which
+  // this worker chose, says so in one line and sees to it that the next run does not rely on them.
+  void judge_timings();
+
   // Collective, for other programs: compiles on the first worker, which times kernels, then on the others.
   void compile_in_turn(const std::function<void()>& compile);
 
@@ -128,8 +138,11 @@ class Worker {
   void time_kernels();
   void build();
   void keep_new_timings();
+  void judge_kernel_timings();
+  void judge_network_figures();
   void describe_workers();
   double share_outcome(double loss);
+  double run_on_next_batch(double learning_rate);
   double take_batch();
   void take_next_batch();
   const data::Batch& next_batch();
@@ -154,6 +167,9 @@ class Worker {
   double beside_seconds_ = 0;         // time taken to fetch it
   std::exception_ptr batch_problem_;  // why it is missing
   double input_seconds_ = 0;
+  double step_seconds_ = 0;  // of the last step, without waiting for its batch
+  // Of steps to judge by, without waits, and of reducing their last bucket, beside which nothing is computed.
+  std::vector<double> compute_seconds_, last_bucket_seconds_;
   struct Trace {
     perf::Track* track = nullptr;
     std::int32_t wait_for_batch = 0, place_batch = 0;

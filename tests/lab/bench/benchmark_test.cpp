@@ -7,7 +7,10 @@
 #include <thread>
 
 #include "cli/benchmark_output.hpp"
+#include "tests/support/temporary_folder.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/comm/local/run_local.hpp"
+#include "trireme/comm/network_file.hpp"
 #include "trireme/lab/bench/job_figures.hpp"
 #include "trireme/lab/bench/profile.hpp"
 
@@ -301,6 +304,30 @@ TEST(Throughput, IsImagesOverMeanTimeWithJitterOfTheSpeeds) {
   EXPECT_EQ(throughput({}, 8).images_per_second, 0);
 }
 
+TEST(Benchmark, StepsThatContradictTheNetworksFiguresPutThemInDoubt) {
+  const testkit::TemporaryFolder folder;
+  const std::string path = folder / "network.json";
+  const comm::KeptFit slow{
+      .fit = {.cost = {.latency_seconds = 10, .bytes_per_second = 1}, .small_sizes = 9, .large_sizes = 9},
+      .when = {.started = "2024-05-01T12:30:00Z", .load = 0, .cores = 1}};
+  comm::update_network_file(path, {{"local", {.same_host = slow, .other_host = slow}}});
+  BenchmarkOptions options;
+  options.model = "mnist";
+  options.batch_size = 4;
+  options.num_batches = 25;
+  options.num_intra_threads = 1;
+  options.bind = false;
+  options.distribution.network_file = path;
+  const BenchmarkConfig config = resolve(options, {.workers = 2});
+  comm::run_local({.size = 2, .ranks_per_node = 1}, [&](comm::Communicator& workers) {
+    CountingObserver observer;
+    Benchmark(config, train::ProcessGroup{workers}).run(observer);
+  });
+  const comm::TransportFits fits = comm::read_network_file(path).at("local");
+  EXPECT_TRUE(fits.other_host->contradicted);
+  EXPECT_FALSE(fits.same_host->contradicted) << "nothing was sent inside a host";
+}
+
 TEST(BenchmarkOutput, StepLineReadsAsKnown) {
   const std::vector<double> seconds{0.5, 0.5};
   EXPECT_EQ(cli::step_line({.step = 10, .steps = 100, .loss = 7.4123, .step_seconds = seconds}, 8),
@@ -315,6 +342,15 @@ TEST(BenchmarkOutput, ProgressGoesByStepsOrTimeWhicheverEndsFirst) {
   config.max_seconds = 10;
   EXPECT_DOUBLE_EQ(cli::progress(config, 8, 50), 0.8);
   EXPECT_DOUBLE_EQ(cli::progress(config, 80, 50), 1.0);
+}
+
+TEST(Contradiction, IsFarFromWhatWasExpectedInMostStepsOrInAll) {
+  const auto of = [](std::vector<double> seconds) { return train::contradiction(perf::summarize(seconds), 1, 2); };
+  EXPECT_EQ(of({1, 1, 1}), std::nullopt);
+  EXPECT_EQ(of({0.4, 0.45, 3}), 0.45) << "most are shorter";
+  EXPECT_EQ(of({0.1, 1, 1}), std::nullopt) << "one is shorter";
+  EXPECT_EQ(of({1.5, 9, 9}), std::nullopt) << "most are longer, as beside other programs";
+  EXPECT_EQ(of({2.5, 9, 9}), 2.5) << "all are longer";
 }
 
 TEST(KeepTimings, APlaceThatCannotBeWrittenIsAWarningAndNoError) {

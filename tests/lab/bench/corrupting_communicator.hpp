@@ -2,7 +2,6 @@
 // check what they receive.
 #pragma once
 
-#include <cstdlib>
 #include <memory>
 #include <vector>
 

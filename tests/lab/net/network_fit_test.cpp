@@ -144,6 +144,25 @@ TEST(NetworkFile, CostModelTakesWhatWasMeasured) {
   EXPECT_FALSE(comm::find_fits(fits, "mpi"));
 }
 
+TEST(NetworkFile, FiguresInDoubtSaySo) {
+  const testkit::TemporaryFolder folder;
+  const std::string path = folder / "network.json";
+  const comm::MeasuredWhen busy{.started = "2024-05-01T12:30:00Z", .load = 2.5, .cores = 4};
+  comm::update_network_file(path, fits_of(std::vector{pair_of("grpc", false, 7e-5, 1.2e8)}, busy));
+  const auto text = [&path](std::chrono::year_month_day today) {
+    return to_string(comm::read_network_file(path).at("grpc"), std::chrono::sys_days{today});
+  };
+  const std::string end = ": repeat `trireme net`";
+  EXPECT_TRUE(text(std::chrono::May / 4 / 2024).ends_with("; doubtful, as a host was busy" + end));
+  const comm::MeasuredWhen newer{.started = "2024-05-02T12:30:00Z", .load = 2.5, .cores = 4};
+  comm::mark_contradicted(path, "grpc", &comm::TransportFits::other_host, newer);
+  comm::mark_contradicted(path, "grpc", &comm::TransportFits::same_host, busy);
+  EXPECT_TRUE(text(std::chrono::May / 4 / 2024).ends_with("; doubtful, as a host was busy" + end));
+  comm::mark_contradicted(path, "grpc", &comm::TransportFits::other_host, busy);
+  EXPECT_TRUE(text(std::chrono::September / 4 / 2024)
+                  .ends_with("; doubtful, as steps contradicted it and it is old and a host was busy" + end));
+}
+
 TEST(NetworkFile, BadFitsAreTakenOutAndNamed) {
   std::vector pairs{pair_of("grpc", true, 1e-6, 1e9), pair_of("grpc", false, 1e-5, 1e8),
                     pair_of("ucx", true, 1e-6, 1e9)};

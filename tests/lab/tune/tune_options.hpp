@@ -1,23 +1,18 @@
 // The options that `tune` sets, as the command line would describe them. Used by the tests of its space and search.
 #pragma once
 
+#include "trireme/config/tables.hpp"
 #include "trireme/lab/study/configuration.hpp"
 
 namespace trireme::testkit {
 
 inline lab::OptionCatalog tune_options() {
-  using lab::OptionKind;
-  return lab::OptionCatalog({{"model", OptionKind::text},
-                             {"batch-size", OptionKind::integer},
-                             {"num-intra-threads", OptionKind::integer},
-                             {"num-inter-threads", OptionKind::integer},
-                             {"all-reduce", OptionKind::text},
-                             {"bucket-mb", OptionKind::text},
-                             {"forward-only", OptionKind::flag},
-                             {"device", OptionKind::text},
-                             {"max-seconds", OptionKind::number},
-                             {"workers", OptionKind::integer, true},
-                             {"ps", OptionKind::integer, true}});
+  std::vector<const config::Option*> options;
+  for (const char* name : {"model", "batch-size", "num-intra-threads", "num-inter-threads", "all-reduce", "bucket-mb",
+                           "forward-only", "device", "max-seconds", "workers", "ps"}) {
+    options.push_back(config::find_option(name));
+  }
+  return lab::OptionCatalog(std::move(options));
 }
 
 }  // namespace trireme::testkit

@@ -175,6 +175,7 @@ double Benchmark::settle() {
 void Benchmark::add_times() {
   ++times_.steps;
   times_.input += worker_.input_seconds();
+  worker_.count_step();
   if (worker_.replicas() == nullptr) return;
   const Executable::ExchangeTimes& exchange = worker_.step().executable().exchange_times();
   times_.update += exchange.update;
@@ -381,6 +382,7 @@ void Benchmark::run(BenchmarkObserver& observer, std::stop_token stop) {
     }
     result_.device_bytes = worker_.backend().device().allocated_bytes();
     result_.ranks = gather_reports(worker_.workers(), rank_report());
+    worker_.judge_timings();
     if (worker_.input() != nullptr) result_.bad_records = worker_.input()->count_bad_records(worker_.workers());
     result_.servers = server_loads();
     result_.loss_scale = worker_.step().loss_scale();

@@ -10,27 +10,19 @@
 
 namespace trireme::lab {
 
-using OptionKind = config::Kind;
-
-struct OptionInfo {
-  std::string name;  // long option without dashes: "batch-size"
-  OptionKind kind = OptionKind::text;
-  bool of_launch = false;                    // else of bench
-  const config::Option* declared = nullptr;  // its entry in a table, if it has one
-};
-
+// The options that studies may set, as the tables declare them.
 class OptionCatalog {
  public:
-  // `refused`: options that the commands have but users of this catalog may not set.
-  explicit OptionCatalog(std::vector<OptionInfo> options, std::vector<std::string> refused = {})
+  // `refused`: what the commands have and studies may not set.
+  explicit OptionCatalog(std::vector<const config::Option*> options, std::vector<std::string> refused = {})
       : options_(std::move(options)), refused_(std::move(refused)) {}
 
-  const OptionInfo* find(const std::string& name) const;  // null: none
+  const config::Option* find(const std::string& name) const;  // null: none
   // Error(bad_input) suggests a similar name and where to read more. `where` begins the message.
-  const OptionInfo& get(const std::string& name, const std::string& where) const;
+  const config::Option& get(const std::string& name, const std::string& where) const;
 
  private:
-  std::vector<OptionInfo> options_;
+  std::vector<const config::Option*> options_;
   std::vector<std::string> refused_;
 };
 
@@ -47,11 +39,10 @@ std::int64_t whole_number_of(const Configuration& configuration, const std::stri
 std::string value_text(const Json& value);                // as on the command line: no quotes
 std::string to_text(const Configuration& configuration);  // "batch-size=16 workers=2"
 
-// Error(bad_input) if the value is not of the option's kind or not allowed. `where` begins the message.
-void check_value(const OptionInfo& option, const Json& value, const std::string& where);
-Json parse_value(const OptionInfo& option, const std::string& text, const std::string& where);  // same error
+// Error(bad_input), beginning with `where`, if it is not a value of the option's kind or not allowed.
+Json parse_value(const config::Option& option, const std::string& text, const std::string& where);
 
 // The words after `trireme`: "bench --batch-size 16"; with any option of a launch, "launch --workers 2 -- bench ...".
-std::vector<std::string> command_words(const Configuration& configuration, const OptionCatalog& options);
+std::vector<std::string> command_words(const Configuration& configuration);
 
 }  // namespace trireme::lab

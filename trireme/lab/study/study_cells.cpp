@@ -91,7 +91,7 @@ void check_values(const StudyPlan& plan, const StudyCell& cell, const Configurat
     const auto formula = formula_text(written[i].value);
     if (!formula) continue;
     const std::string where = fmt::format("{}: {}: '={}'", plan.file, in_words(cell), *formula);
-    check_value(options.get(written[i].option, where), cell.configuration[i].value, where);
+    config::check(options.get(written[i].option, where), cell.configuration[i].value, where);
   }
 }
 
@@ -147,16 +147,16 @@ std::string slug_of(const Json& varied) {
                      hash_bytes(std::as_bytes(std::span(text))) & 0xffffffffu);
 }
 
-std::vector<std::string> run_command(const StudyCell& cell, const OptionCatalog& options, const std::string& program) {
+std::vector<std::string> run_command(const StudyCell& cell, const std::string& program) {
   if (!cell.peer_command.empty()) return cell.peer_command;
-  std::vector<std::string> words = command_words(cell.configuration, options);
+  std::vector<std::string> words = command_words(cell.configuration);
   words.insert(words.begin(), program);
   return words;
 }
 
-std::string repeat_line(const StudyCell& cell, const OptionCatalog& options) {
+std::string repeat_line(const StudyCell& cell) {
   if (!cell.peer_command.empty()) return shell_line(cell.peer_command);
-  return "trireme " + shell_line(command_words(cell.configuration, options));
+  return "trireme " + shell_line(command_words(cell.configuration));
 }
 
 std::vector<StudyCell> cells_of(const StudyPlan& plan, const OptionCatalog& options) {

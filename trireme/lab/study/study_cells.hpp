@@ -20,8 +20,8 @@ struct StudyCell {
 std::string cell_text(const StudyCell& cell);  // "batch-size=16 workers=2"
 std::string slug_of(const Json& varied);       // "batch-size-16_workers-2"
 // The command that runs the cell and prints its record; `program` is trireme.
-std::vector<std::string> run_command(const StudyCell& cell, const OptionCatalog& options, const std::string& program);
-std::string repeat_line(const StudyCell& cell, const OptionCatalog& options);  // for a shell, by hand
+std::vector<std::string> run_command(const StudyCell& cell, const std::string& program);
+std::string repeat_line(const StudyCell& cell);  // for a shell, by hand
 
 // In plan order; cells that formulas make equal appear once. Error(bad_input) if a constraint or formula uses something
 // the plan does not set or yields an illegal value, or if no cell is left.

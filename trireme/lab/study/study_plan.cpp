@@ -112,14 +112,14 @@ class PlanParser {
   }
 
   Setting setting(const std::string& option, const Json& value, const std::string& where) const {
-    const OptionInfo& info = options_.get(option, where);
+    const config::Option& info = options_.get(option, where);
     if (value.is_null()) {
       bad_input("{}: the plan does not set {}; give it with --set {}=VALUE", where, option, option);
     }
     if (const auto formula = formula_text(value)) {
       Formula(*formula, fmt::format("{}.{}", where, option));
     } else {
-      check_value(info, value, where);
+      config::check(info, value, where);
     }
     return {option, value};
   }
@@ -341,7 +341,7 @@ void set_option(Json& plan, const std::string& assignment, const OptionCatalog& 
     choices = std::move(chosen);
     return;
   }
-  const OptionInfo& option = options.get(name, "--set " + assignment);
+  const config::Option& option = options.get(name, "--set " + assignment);
   if (!plan.contains("fixed")) plan["fixed"] = Json::object();
   if (plan["fixed"].is_object()) plan["fixed"][name] = parse_value(option, text, "--set " + assignment);
 }

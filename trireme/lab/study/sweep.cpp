@@ -26,7 +26,7 @@ RunName name_of(const SweepSetup& setup, const ScheduledRun& run) { return {setu
 record::StudyRun study_of(const SweepSetup& setup, const ScheduledRun& run) {
   const StudyCell& cell = setup.cells[run.cell];
   record::StudyRun study = identity_of(setup.plan, cell, run.repeat);
-  study.command = repeat_line(cell, setup.options);
+  study.command = repeat_line(cell);
   return study;
 }
 
@@ -85,7 +85,7 @@ class Sweep {
     record::StudyRun study = study_of(setup_, run);
     study.kind = setup_.plan.figure;
     const TrialResult trial = run_into(folder_, name_of(setup_, run),
-                                       {.command = run_command(setup_.cells[run.cell], setup_.options, setup_.program),
+                                       {.command = run_command(setup_.cells[run.cell], setup_.program),
                                         .limit_seconds = setup_.run_limit_seconds,
                                         .while_running = [this](double seconds) { observer_.on_wait(seconds); }},
                                        std::move(study), stop);

@@ -40,7 +40,6 @@ class SweepObserver {
 struct SweepSetup {
   const StudyPlan& plan;
   const std::vector<StudyCell>& cells;
-  const OptionCatalog& options;
   std::vector<ScheduledRun> schedule;  // all runs of all cells
   std::string program;                 // the `trireme` binary
   double run_limit_seconds = 0;        // of one run

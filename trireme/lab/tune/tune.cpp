@@ -36,7 +36,7 @@ std::vector<std::string> TuneTrials::command_of(const TuneTrial& trial) const {
   Configuration configuration = setup_.space.cells[trial.candidate].configuration;
   configuration.push_back({"max-seconds", seconds_of(trial, setup_.trial_seconds)});
   if (find(configuration, "num-batches") == nullptr) configuration.push_back({"num-batches", kMostSteps});
-  return command_words(configuration, setup_.options);
+  return command_words(configuration);
 }
 
 TuneOutcome TuneTrials::outcome_of(const TuneTrial& trial, const record::RunRecord& record) const {

@@ -14,7 +14,6 @@ namespace trireme::lab {
 
 struct TuneSetup {
   const TuneSpace& space;
-  const OptionCatalog& options;
   std::string program;           // the `trireme` binary
   double trial_seconds = 2;      // of steps, in the first round; later rounds take twice that
   double run_limit_seconds = 0;  // a longer trial has failed
