@@ -215,16 +215,16 @@ void add_workers(std::vector<Option>& all) {
                                                    "Figures for --all-reduce auto, measured by `trireme net` "
                                                    "(default: the file in the user's cache folder, if there is one)",
                                                    {.role = Role::measurement}),
-       entry<&DistributionOptions::parallel>(
+       workers<&DistributionOptions::parallel>(
            "parallel",
            "What workers share: data (each has all layers), pipeline:S (S stages of equally many workers each), "
            "hybrid:3-1 (the workers of each stage), or a JSON file with stages",
            {.label = "{}", .identity = 10}),
-       entry<&DistributionOptions::micro_batches>(
+       workers<&DistributionOptions::micro_batches>(
            "micro-batches", "In a pipeline: equal parts of a step's images that follow each other (default: about four "
                             "per stage)",
            {.range = Range{1, 1 << 16}, .label = "{} micro-batches"}),
-       entry<&DistributionOptions::schedule>(
+       workers<&DistributionOptions::schedule>(
            "schedule", "In a pipeline: order of the work in each stage; auto: 1f1b",
            {.names = {"auto", "gpipe", "1f1b", "interleaved", "zb-h1"}, .label = "{}"}),
        workers<&DistributionOptions::bucket_mb>(

@@ -37,8 +37,11 @@ std::optional<double> contradiction(const perf::Summary& measured, double expect
 void Worker::count_step() {
   if (compute_seconds_.empty()) compute_seconds_.reserve(kMostSteps), last_bucket_seconds_.reserve(kMostSteps);
   if (compute_seconds_.size() == kMostSteps) return;
-  compute_seconds_.push_back(step_seconds_ - (replicas_ ? step_->executable().exchange_times().wait : 0));
-  if (setup_.network) last_bucket_seconds_.push_back(replicas_->sync().communication_seconds().back());
+  const Executable::ExchangeTimes& exchange = step_->executable().exchange_times();
+  compute_seconds_.push_back(step_seconds_ - (replicas_ ? exchange.wait + exchange.stages : 0));
+  if (!setup_.network) return;
+  const std::span<const double> buckets = replicas_->sync().communication_seconds();
+  if (!buckets.empty()) last_bucket_seconds_.push_back(buckets.back());  // a stage of one worker has none
 }
 
 void Worker::judge_timings() {
