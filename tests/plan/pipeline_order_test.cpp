@@ -51,7 +51,8 @@ TEST(PipelineOrder, MicroBatchesFollowEachOtherInEveryKindOfTask) {
     for (const auto& tasks : order.tasks) {
       for (const PipelineOrder::Task& task : tasks) {
         const auto [found, is_first] = last.try_emplace({task.part, task.kind}, 0);
-        if (!is_first) EXPECT_EQ(task.micro_batch, ++found->second) << to_string(kind);
+        if (!is_first) ++found->second;
+        EXPECT_EQ(task.micro_batch, found->second) << to_string(kind);
       }
     }
   }

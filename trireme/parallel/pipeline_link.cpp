@@ -23,7 +23,7 @@ PipelineLink::~PipelineLink() {
 }
 
 void PipelineLink::open(std::vector<StageMessage> messages) {
-  for (StageMessage& message : messages) messages_.push_back({.what = std::move(message)});
+  for (StageMessage& message : messages) messages_.push_back({.what = std::move(message), .transfer = {}});
 }
 
 void PipelineLink::begin(int message) {
