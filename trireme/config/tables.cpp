@@ -221,8 +221,9 @@ void add_workers(std::vector<Option>& all) {
            "hybrid:3-1 (the workers of each stage), or a JSON file with stages",
            {.label = "{}", .identity = 10}),
        workers<&DistributionOptions::micro_batches>(
-           "micro-batches", "In a pipeline: equal parts of a step's images that follow each other (default: about four "
-                            "per stage)",
+           "micro-batches",
+           "In a pipeline: equal parts of a step's images that follow each other (default: about four "
+           "per stage)",
            {.range = Range{1, 1 << 16}, .label = "{} micro-batches"}),
        workers<&DistributionOptions::schedule>(
            "schedule", "In a pipeline: order of the work in each stage; auto: 1f1b",

@@ -14,16 +14,18 @@ namespace {
 constexpr int kMicroBatchesPerStage = 4;  // idle time is then a fifth of the whole at most
 
 [[noreturn]] void refuse(const std::string& text, const std::string& problem) {
-  bad_input("--parallel {}: {}; allowed are data, pipeline:STAGES, hybrid:A-B-... (workers of each stage), or a JSON "
-            "file with stages",
-            text, problem);
+  bad_input(
+      "--parallel {}: {}; allowed are data, pipeline:STAGES, hybrid:A-B-... (workers of each stage), or a JSON "
+      "file with stages",
+      text, problem);
 }
 
 std::vector<int> parse_pipeline(const std::string& text, std::string_view value, int workers) {
   const int stages = parse_number<int>(value).value_or(0);
   if (stages < 1) refuse(text, "the number of stages must be 1 or more");
   if (workers % stages != 0) {
-    refuse(text, fmt::format("{} worker{} cannot be divided evenly over {} stages", workers, workers == 1 ? "" : "s", stages));
+    refuse(text, fmt::format("{} worker{} cannot be divided evenly over {} stages", workers, workers == 1 ? "" : "s",
+                             stages));
   }
   return std::vector<int>(static_cast<std::size_t>(stages), workers / stages);
 }
@@ -43,9 +45,11 @@ void read_stages(const std::string& path, PipelineConfig& config) {
   const Json json = read_json(path);
   const auto stages = json.find("stages");
   if (stages == json.end() || !stages->is_array() || stages->empty()) {
-    bad_input("{}: must be {{\"stages\": [{{\"replicas\": 1}}, {{\"begins_at\": \"NODE\", \"replicas\": 1}}, ...]}}; `trireme "
-              "models --plan --stages` shows names of nodes",
-              path);
+    bad_input(
+        "{}: must be {{\"stages\": [{{\"replicas\": 1}}, {{\"begins_at\": \"NODE\", \"replicas\": 1}}, ...]}}; "
+        "`trireme "
+        "models --plan --stages` shows names of nodes",
+        path);
   }
   for (const Json& stage : *stages) {
     const int replicas = stage.value("replicas", 1);
@@ -63,7 +67,8 @@ void read_stages(const std::string& path, PipelineConfig& config) {
 
 PipelineConfig::Place PipelineConfig::place_of(int rank) const {
   Place place;
-  while (rank >= replicas[static_cast<std::size_t>(place.stage)]) rank -= replicas[static_cast<std::size_t>(place.stage++)];
+  while (rank >= replicas[static_cast<std::size_t>(place.stage)])
+    rank -= replicas[static_cast<std::size_t>(place.stage++)];
   place.replica = rank;
   place.replicas = replicas[static_cast<std::size_t>(place.stage)];
   return place;
@@ -90,13 +95,16 @@ PipelineConfig resolve_pipeline(const DistributionOptions& options, int workers)
     refuse(text, "unknown");
   }
   if (!config.is_used()) {
-    if (options.micro_batches) bad_input("--micro-batches has no effect without a pipeline: --parallel pipeline:STAGES");
-    if (options.schedule != "auto") bad_input("--schedule has no effect without a pipeline: --parallel pipeline:STAGES");
+    if (options.micro_batches)
+      bad_input("--micro-batches has no effect without a pipeline: --parallel pipeline:STAGES");
+    if (options.schedule != "auto")
+      bad_input("--schedule has no effect without a pipeline: --parallel pipeline:STAGES");
     return config;
   }
   const int needed = std::accumulate(config.replicas.begin(), config.replicas.end(), 0);
   if (needed != workers) {
-    refuse(text, fmt::format("its stages have {} workers, but there {} {}", needed, workers == 1 ? "is" : "are", workers));
+    refuse(text,
+           fmt::format("its stages have {} workers, but there {} {}", needed, workers == 1 ? "is" : "are", workers));
   }
   if (default_chunks(config.kind) > 1 && !config.cuts.empty()) {
     bad_input("--schedule interleaved: chooses the parts itself; leave out the file or use another schedule");
@@ -117,7 +125,8 @@ void divide_batch(PipelineConfig& config, std::int64_t global_batch) {
     const std::string given = config.micro_batches > 0 ? fmt::format("--micro-batches {}: ", config.micro_batches) : "";
     bad_input("{}the {} images of a step cannot be divided into equal micro-batches that suit {}{}; {}", given,
               global_batch, config.text(), unit > 1 ? fmt::format(", a multiple of {}", unit) : "",
-              fitting.empty() ? "choose another --batch-size" : fmt::format("these numbers fit: {}", fmt::join(fitting, ", ")));
+              fitting.empty() ? "choose another --batch-size"
+                              : fmt::format("these numbers fit: {}", fmt::join(fitting, ", ")));
   }
   if (config.micro_batches > 0) return;
   const auto enough = std::ranges::find_if(

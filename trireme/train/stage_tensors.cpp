@@ -70,7 +70,8 @@ std::vector<NamedTensor> give_out_tensors(comm::Communicator& workers,
     }
   }
   std::vector<NamedTensor> own;
-  for (const auto& [name, type] : wanted) own.push_back({name, workers.rank() == 0 ? read(name) : receive(workers, 0, type)});
+  for (const auto& [name, type] : wanted)
+    own.push_back({name, workers.rank() == 0 ? read(name) : receive(workers, 0, type)});
   return own;
 }
 

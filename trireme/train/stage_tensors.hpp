@@ -1,5 +1,5 @@
-// Tensors of a network that is cut over the workers of a pipeline: brought together on the first worker, for checkpoints
-// and evaluation, and given out by it, to resume.
+// Tensors of a network that is cut over the workers of a pipeline: brought together on the first worker, for
+// checkpoints and evaluation, and given out by it, to resume.
 #pragma once
 
 #include <functional>

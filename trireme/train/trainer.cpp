@@ -111,8 +111,7 @@ StepReport Trainer::run_update(double learning_rate) {
   for (int run = 0; run < runs; ++run) {
     worker_->set_run(run);
     report.loss += worker_->run_step(learning_rate);
-    if (const auto accuracy = worker_->accuracy())
-      report.accuracy = report.accuracy.value_or(0) + *accuracy / runs;
+    if (const auto accuracy = worker_->accuracy()) report.accuracy = report.accuracy.value_or(0) + *accuracy / runs;
     seconds_.input_wait += worker_->input_seconds();
   }
   if (averages_) {

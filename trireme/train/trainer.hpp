@@ -22,7 +22,7 @@
 namespace trireme {
 class Session;
 struct Network;
-}
+}  // namespace trireme
 namespace trireme::comm {
 class Communicator;
 }

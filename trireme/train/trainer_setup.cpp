@@ -79,9 +79,8 @@ void Trainer::restore(Session& session, comm::Communicator& workers) const {
   if (!pipeline().is_used()) return resumed_->restore(store);
   std::vector<std::pair<std::string, TensorType>> wanted;
   for (const auto& [name, value] : take_checkpoint(store, {}).tensors) wanted.emplace_back(name, value.type());
-  const std::vector<NamedTensor> given = give_out_tensors(workers, wanted, [this](const std::string& name) {
-    return resumed_->tensors().read(name);
-  });
+  const std::vector<NamedTensor> given =
+      give_out_tensors(workers, wanted, [this](const std::string& name) { return resumed_->tensors().read(name); });
   auto next = given.begin();
   for (const NodeId id : store.all()) {
     store.set(id, (next++)->value);

@@ -282,7 +282,8 @@ double Worker::take_batch() {
 double Worker::share_outcome(double loss) {
   if (pipeline_ == nullptr) return loss;
   const bool is_known = step_->knows_loss();
-  outcome_ = pipeline_->share({.loss = is_known ? loss : 0, .accuracy = step_->accuracy().value_or(0), .is_known = is_known});
+  outcome_ =
+      pipeline_->share({.loss = is_known ? loss : 0, .accuracy = step_->accuracy().value_or(0), .is_known = is_known});
   return outcome_.loss;
 }
 

@@ -114,7 +114,8 @@ std::unique_ptr<parallel::Replicas> Worker::make_replicas() {
                                                 replica_options(distribution, processors, {}, options_.recorder));
   }
   if (distribution.pipeline.is_used()) {
-    const parallel::ReplicaOptions options = replica_options(distribution, processors, network_cost(), options_.recorder);
+    const parallel::ReplicaOptions options =
+        replica_options(distribution, processors, network_cost(), options_.recorder);
     const int stage = distribution.pipeline.place_of(workers_->rank()).stage;
     stage_ = workers_->split(stage, workers_->rank());
     stage_in_steps_ = stage_->split(0, stage_->rank());

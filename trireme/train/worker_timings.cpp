@@ -39,7 +39,7 @@ void Worker::count_step() {
   if (compute_seconds_.size() == kMostSteps) return;
   const Executable::ExchangeTimes& exchange = step_->executable().exchange_times();
   compute_seconds_.push_back(step_seconds_ - (replicas_ ? exchange.wait + exchange.stages : 0));
-  if (!setup_.network) return;
+  if (!setup_.network || pipeline_ != nullptr) return;
   const std::span<const double> buckets = replicas_->sync().communication_seconds();
   if (!buckets.empty()) last_bucket_seconds_.push_back(buckets.back());  // a stage of one worker has none
 }
@@ -74,7 +74,7 @@ void Worker::judge_kernel_timings() {
 }
 
 void Worker::judge_network_figures() {
-  if (!setup_.network) return;
+  if (!setup_.network || pipeline_ != nullptr) return;
   const bool crosses = comm::layout_of(*workers_).nodes > 1;
   const auto kind = crosses ? &comm::TransportFits::other_host : &comm::TransportFits::same_host;
   const auto& figures = *setup_.network.*kind;

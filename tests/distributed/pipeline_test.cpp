@@ -1,0 +1,143 @@
+// `trireme train --parallel` on real processes: the checkpoints are those of one process that accumulates the same
+// micro-batches, to the bit, and either can go on with the other's.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run_command.hpp"
+#include "tests/distributed/launched_job.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "trireme/comm/world.hpp"
+#include "trireme/train/checkpoint.hpp"
+
+namespace trireme::testkit {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+constexpr int kBatch = 24;  // of all workers
+
+class PipelineWorkers : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Words make{"data", "make", "--out", folder_ / "digits", "--samples", "96", "--validation-samples", "30"};
+    ASSERT_EQ(run_trireme(make).exit_code, 0);
+  }
+
+  // Of this network, deterministic, in a folder of its own, if it is not given.
+  Words training(const std::string& name, const Words& options) const {
+    Words words{"train", "--data-dir",       folder_ / "digits", "--deterministic", "--num-intra-threads",
+                "1",     "--checkpoint-dir", folder_ / name,     "--record",        folder_ / (name + ".json")};
+    if (std::ranges::find(options, "--model") == options.end()) words.insert(words.end(), {"--model", "mnist"});
+    words.insert(words.end(), options.begin(), options.end());
+    return words;
+  }
+
+  std::string alone(const std::string& name, int micro_batches, const Words& more = {}) {
+    Words options{"--batch-size", std::to_string(kBatch / micro_batches), "--accumulate",
+                  std::to_string(micro_batches)};
+    options.insert(options.end(), more.begin(), more.end());
+    const CommandResult result = run_trireme(training(name, options));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return last_checkpoint(name);
+  }
+
+  std::string pipeline(const std::string& name, int workers, const Words& more, int runs = 1) {
+    Words words{"--workers", std::to_string(workers), "--oversubscribe", "--"};
+    Words options{"--batch-size", std::to_string(kBatch / workers / runs)};
+    options.insert(options.end(), more.begin(), more.end());
+    const Words command = training(name, options);
+    words.insert(words.end(), command.begin(), command.end());
+    LaunchedJob job(words);
+    EXPECT_EQ(job.exit_code(100s), 0) << job.err() << job.out();
+    EXPECT_NE(job.out().find("top-1"), std::string::npos) << job.out();
+    return last_checkpoint(name);
+  }
+
+  std::string last_checkpoint(const std::string& name) const {
+    const auto paths = train::list_checkpoints(folder_ / name);
+    return paths.empty() ? "" : paths.back();
+  }
+
+  static void expect_equal(const std::string& a, const std::string& b, const std::string& what) {
+    ASSERT_FALSE(a.empty() || b.empty()) << what;
+    const train::SafetensorsFile first(a), second(b);
+    ASSERT_EQ(first.names(), second.names()) << what;
+    for (const std::string& name : first.names()) {
+      EXPECT_TRUE(std::ranges::equal(first.read(name).f32(), second.read(name).f32())) << what << ": " << name;
+    }
+  }
+
+  json record(const std::string& name) const {
+    std::ifstream file(folder_ / (name + ".json"));
+    return json::parse(file);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(PipelineWorkers, GiveTheBitsOfOneProcess) {
+  const std::string one = alone("one", 4);
+  for (const char* schedule : {"gpipe", "1f1b", "zb-h1"}) {
+    const std::string name = std::string("two-") + schedule;
+    expect_equal(pipeline(name, 2, {"--parallel", "pipeline:2", "--micro-batches", "4", "--schedule", schedule}), one,
+                 name);
+  }
+  EXPECT_EQ(record("two-gpipe")["epochs"][0]["loss"], record("one")["epochs"][0]["loss"]);
+  EXPECT_EQ(record("two-gpipe")["epochs"][0]["top1"], record("one")["epochs"][0]["top1"]);
+}
+
+TEST_F(PipelineWorkers, GiveThemOverEveryTransport) {
+  const std::string one = alone("one", 4);
+  for (const char* protocol : {"grpc", "grpc+ucx", "mpi"}) {
+    if (!comm::has_transport(std::string(protocol) == "mpi" ? "MPI" : "gRPC")) continue;
+    if (std::string(protocol) == "grpc+ucx" && !comm::has_transport("UCX")) continue;
+    expect_equal(pipeline(protocol, 3, {"--parallel", "pipeline:3", "--micro-batches", "4", "--protocol", protocol}),
+                 one, protocol);
+  }
+}
+
+TEST_F(PipelineWorkers, GoOnWithACheckpointOfOneProcessAndTheOtherWayRound) {
+  const std::string whole = alone("whole", 4, {"--epochs", "2"});
+  alone("first", 4, {"--epochs", "1"});
+  expect_equal(pipeline("first", 2, {"--parallel", "pipeline:2", "--micro-batches", "4", "--epochs", "2", "--resume"}),
+               whole, "a pipeline after one process");
+  pipeline("second", 2, {"--parallel", "pipeline:2", "--micro-batches", "4", "--epochs", "1"});
+  expect_equal(alone("second", 4, {"--epochs", "2", "--resume"}), whole, "one process after a pipeline");
+}
+
+// Replicas of a stage take turns with the micro-batches, as workers do with batches.
+TEST_F(PipelineWorkers, WithReplicasGiveTheBitsOfAsManyWorkers) {
+  const std::string workers = pipeline("workers", 2, {"--accumulate", "2"}, 2);
+  const std::string hybrid =
+      pipeline("hybrid", 4, {"--parallel", "pipeline:2", "--micro-batches", "4", "--all-reduce", "ring"});
+  expect_equal(hybrid, workers, "two stages of two workers");
+}
+
+TEST_F(PipelineWorkers, RefuseWhatStagesCannotDo) {
+  const auto refused = [&](const Words& options) {
+    Words words{"launch", "--workers", "2", "--oversubscribe", "--"};
+    const Words command = training("refused", options);
+    words.insert(words.end(), command.begin(), command.end());
+    const CommandResult result = run_trireme(words);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    return result.err;
+  };
+  EXPECT_NE(refused({"--parallel", "pipeline:3"}).find("2 workers cannot be divided evenly over 3 stages"),
+            std::string::npos);
+  EXPECT_NE(refused({"--parallel", "hybrid:2-1"}).find("its stages have 3 workers, but there are 2"),
+            std::string::npos);
+  EXPECT_NE(refused({"--parallel", "tensor"}).find("allowed are data, pipeline:STAGES"), std::string::npos);
+  EXPECT_NE(refused({"--micro-batches", "4"}).find("no effect without a pipeline"), std::string::npos);
+  EXPECT_NE(refused({"--parallel", "pipeline:2", "--micro-batches", "7", "--batch-size", "12"})
+                .find("these numbers fit: 1, 2, 3, 4, 6"),
+            std::string::npos);
+  EXPECT_NE(refused({"--parallel", "pipeline:2", "--clip-norm", "1"}).find("cannot be used together"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace trireme::testkit
