@@ -14,6 +14,7 @@
 #include "tests/distributed/bench_record.hpp"
 #include "tests/distributed/launched_job.hpp"
 #include "trireme/cluster/channel.hpp"
+#include "trireme/comm/world.hpp"
 
 namespace trireme::testkit {
 namespace {
@@ -193,17 +194,29 @@ TEST_P(Launch, AReaderThatGoesAwayEndsTheJob) {
 }
 
 // Only the launcher has descriptor 9: tasks start without it.
-TEST(LaunchRecord, IsWrittenByTheLauncher) {
+std::size_t ranks_in_record(const std::string& options) {
   const TemporaryFolder folder;
   const std::string record = folder / "record.json";
   const CommandResult result = run_command(
       {"/bin/sh", "-c",
-       "exec 9> \"$0\"; exec " TRIREME_BINARY
-       " launch --workers 2 --oversubscribe --starter process -- bench --model mnist --batch-size 2 --num-batches 2 "
-       "--num-warmup-batches 1 --autotune off --variable-update independent --record /dev/fd/9",
+       "exec 9> \"$0\"; exec " TRIREME_BINARY " launch --workers 2 --oversubscribe " + options +
+           " --model mnist --batch-size 2 --num-batches 2 --num-warmup-batches 1 --autotune off --record /dev/fd/9",
        record});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(read_record(record).at("steps").size(), 2U);
+  return read_record(record).at("steps").size();
+}
+
+TEST(LaunchRecord, IsWrittenByTheLauncher) {
+  if (comm::has_transport("gRPC")) {
+    EXPECT_EQ(ranks_in_record("-- bench --protocol grpc"), 2U);
+  }
+  if (comm::has_transport("MPI")) {
+    EXPECT_EQ(ranks_in_record("-- bench --variable-update independent"), 2U);
+  }
+}
+
+TEST(LaunchRecord, OfWorkersThatDoNotTalkIsTheFirstOnes) {
+  EXPECT_EQ(ranks_in_record("--starter process -- bench --variable-update independent"), 1U);
 }
 
 // One line on stderr that has this part; nothing started.

@@ -123,7 +123,7 @@ TEST(OptimizerTexts, AreMadeOfTheirNumbers) {
   EXPECT_EQ(describe(optimizer_rule(OptimizerKind::lion)), "lion, beta1 0.9, beta2 0.99, weight decay 0");
   for (const op::RuleNumber& number : op::kRuleNumbers) {
     if (number.name != "epsilon") continue;
-    EXPECT_EQ(number_help(number), "Of rmsprop (default: 1), adam (1e-08), adamw (1e-08)");
+    EXPECT_EQ(number_help(number), "For rmsprop (default: 1), adam (1e-08), adamw (1e-08)");
   }
 }
 

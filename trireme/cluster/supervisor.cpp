@@ -240,9 +240,10 @@ void Supervisor::handle(int task, const json& message) {
   }
 }
 
-// Only to the file of this launch's own command line, whatever a task on another host says.
+// Only to the file of this launch's own command line, whatever a task on another host says. Of workers that do not talk
+// to each other, each sends its own: the first one's is kept.
 void Supervisor::write_record(int task, const std::string& text) {
-  if (options_.record_file.empty()) return;
+  if (options_.record_file.empty() || task > 0) return;
   try {
     write_text(text, options_.record_file);
   } catch (const Error& error) {

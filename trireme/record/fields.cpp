@@ -233,7 +233,11 @@ namespace record {
 
 Json to_json(const Machine& machine) { return value_to_json(machine); }
 Json to_json(const StudyRun& study) { return value_to_json(study); }
-Json to_json(const RunRecord& record) { return value_to_json(record); }
+Json to_json(const RunRecord& record) {
+  Json json = value_to_json(record);
+  if (record.error && !record.results.images_per_second) json["results"] = nullptr;  // it failed before it measured
+  return json;
+}
 Json to_json(const TrainingRecord& record) { return value_to_json(record); }
 Json to_json(const NetworkRecord& record) { return value_to_json(record); }
 
