@@ -236,7 +236,7 @@ std::string totals(const lab::BenchmarkSetup& setup, const lab::BenchmarkResult&
                       workers == 1 ? "" : fmt::format("; {:.2f} per worker", figures.images_per_second / workers));
   text += rule + "\n";
   text += baseline_text(setup, result, figures);
-  if (figures.workers) text += workers_table(figures, result.ranks);
+  if (figures.workers) text += workers_table(setup, figures, result.ranks);
   if (!result.servers.empty()) text += servers_table(setup, result.servers);
   if (result.replicas_agree > 0)
     text += fmt::format("replicas:    identical to the bit after {} steps\n", result.replicas_agree);

@@ -31,6 +31,16 @@ std::string servers_update_text(const lab::BenchmarkSetup& setup) {
   return text + (distribution.overlap ? ", pushed during backward" : ", pushed after backward (--overlap off)");
 }
 
+// Of a pipeline: how much of their time stages wait for each other.
+std::string idle_text(const lab::WorkerSummary& workers, const std::vector<lab::RankReport>& ranks) {
+  double idle = 0, all = 0;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    idle += workers.ranks[rank].idle.value_or(0);
+    all += ranks[rank].step;
+  }
+  return fmt::format("stages:      idle {:.1f} % of their time, waiting for each other\n", 100 * idle / all);
+}
+
 std::string communication_text(const lab::WorkerSummary& workers, const std::optional<lab::GradientTraffic>& traffic) {
   if (!(workers.communication > 0)) return "communication: not measured; between GPUs it is part of compute\n";
   std::string text = fmt::format("communication: {} ms per step", milliseconds(workers.communication));
@@ -83,6 +93,13 @@ std::string update_text(const lab::BenchmarkSetup& setup) {
   if (distribution.uses_servers()) {
     text = fmt::format("{}: {} of gradients in {} buckets", servers_update_text(setup), format_bytes(bytes),
                        setup.bucket_bytes.size());
+  } else if (const train::PipelineConfig& pipeline = distribution.pipeline; pipeline.is_used()) {
+    text = fmt::format("{}: {} micro-batches of {}, schedule {}; parts begin at the images, {}", pipeline.text(),
+                       pipeline.micro_batches, setup.config.images_per_run(), to_string(pipeline.kind),
+                       fmt::join(setup.cuts, ", "));
+    if (setup.bucket_bytes.empty()) return text;
+    text += fmt::format("; all_reduce ({}) in a stage: {} of gradients in {} buckets", setup.all_reduce,
+                        format_bytes(bytes), setup.bucket_bytes.size());
   } else if (!distribution.is_synchronous()) {
     return distribution.workers == 1 ? "independent: one process" : "independent: workers exchange nothing";
   } else {
@@ -125,7 +142,8 @@ std::string servers_table(const lab::BenchmarkSetup& setup, const std::vector<re
   return "servers:\n" + table.text();
 }
 
-std::string workers_table(const lab::JobFigures& figures, const std::vector<lab::RankReport>& ranks) {
+std::string workers_table(const lab::BenchmarkSetup& setup, const lab::JobFigures& figures,
+                          const std::vector<lab::RankReport>& ranks) {
   const lab::WorkerSummary& workers = *figures.workers;
   TextTable table({{"rank", Align::right},
                    {"host", Align::left},
@@ -143,7 +161,9 @@ std::string workers_table(const lab::JobFigures& figures, const std::vector<lab:
                    milliseconds(part.exposed_communication), milliseconds(part.idle), milliseconds(ranks[rank].step),
                    fmt::format("{:.2f}", workers.straggling[rank])});
   }
-  std::string text = "per step and rank, in ms:\n" + table.text() + communication_text(workers, figures.traffic);
+  const bool has_stages = setup.config.distribution.pipeline.is_used();
+  std::string text = "per step and rank, in ms:\n" + table.text() +
+                     (has_stages ? idle_text(workers, ranks) : communication_text(workers, figures.traffic));
   const auto slowest = static_cast<std::size_t>(workers.slowest);
   if (workers.straggling[slowest] >= lab::WorkerSummary::kSlow) {
     text += fmt::format("slow: rank {} ({}) computes {:.2f} times as long as the others, which wait for it\n",

@@ -375,6 +375,7 @@ void Worker::build() {
   setup_.recomputation.planned_bytes_without *= step_->groups();
   setup_.flops_per_step = step_->flops();
   if (pipeline_ != nullptr) {  // a stage's is not every worker's
+    setup_.cuts = step_->session().options().compile.stages->cuts;
     workers_->set_context("comparing the stages' work");
     double all = 0;
     for (const double each : comm::all_gather_value(*workers_, setup_.flops_per_step)) all += each;

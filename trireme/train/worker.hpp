@@ -54,6 +54,7 @@ struct WorkerSetup {
   std::string all_reduce;              // algorithm for the largest bucket
   comm::Wire wire = comm::Wire::fp32;  // format of gradients in transit
   std::string gradient_path;           // route of GPU gradients, in words
+  std::vector<std::string> cuts;       // of a pipeline: nodes at which its parts begin, but the first
 };
 
 // How a backend chooses kernels for these steps on this machine.

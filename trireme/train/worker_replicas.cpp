@@ -63,7 +63,7 @@ void Worker::describe_workers() {
   }
   if (replicas_->sync().kind() == Exchange::reduce_on_device) setup_.all_reduce = "nccl";
   const auto* sync = dynamic_cast<const parallel::AllReduceSync*>(&replicas_->sync());
-  if (sync == nullptr) return;
+  if (sync == nullptr || setup_.bucket_bytes.empty()) return;  // a stage of one worker sums with nobody
   setup_.all_reduce = comm::to_string(sync->reducer().algorithm_for(largest));
   setup_.wire = sync->reducer().wire_for(largest);
 }

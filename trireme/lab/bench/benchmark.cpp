@@ -149,7 +149,7 @@ void Benchmark::check_finite(double loss) const {
 
 void Benchmark::check_replicas() {
   worker_.replicas()->check_agreement(worker_.step().session());
-  result_.replicas_agree = worker_.step().session().variables().step;
+  if (!worker_.replicas()->sync().buckets().empty()) result_.replicas_agree = worker_.step().session().variables().step;
 }
 
 void Benchmark::warm_up(BenchmarkObserver& observer, const std::stop_token& stop, const Clock& clock) {

@@ -23,6 +23,9 @@ void check_baseline(const train::DistributionConfig& config) {
                                     : "nothing to exchange",
               to_string(config.update));
   }
+  if (config.pipeline.is_used())
+    bad_input("--baseline and --parallel {} cannot be used together: a stage alone trains nothing",
+              config.pipeline.text());
   if (config.sync_batch_norm)
     bad_input("--baseline and --sync-batch-norm cannot be used together: one worker alone has only its own statistics");
 }
