@@ -219,7 +219,7 @@ void add_workers(std::vector<Option>& all) {
            "parallel",
            "What workers share: data (each has all layers), pipeline:S (S stages of equally many workers each), "
            "hybrid:3-1 (the workers of each stage), or a JSON file with stages",
-           {.label = "{}", .identity = 10}),
+           {.label = "{}"}),
        workers<&DistributionOptions::micro_batches>(
            "micro-batches",
            "In a pipeline: equal parts of a step's images that follow each other (default: about four "
