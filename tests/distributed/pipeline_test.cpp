@@ -109,6 +109,17 @@ TEST_F(PipelineWorkers, GoOnWithACheckpointOfOneProcessAndTheOtherWayRound) {
   expect_equal(alone("second", 4, {"--epochs", "2", "--resume"}), whole, "one process after a pipeline");
 }
 
+// Kernels that are chosen by timing, by the first worker for all; and one stage alone.
+TEST_F(PipelineWorkers, RunWithKernelsChosenByTiming) {
+  for (const int stages : {1, 2}) {
+    LaunchedJob job({"--workers", std::to_string(stages), "--oversubscribe", "--", "bench", "--model", "resnet20",
+                     "--batch-size", "8", "--num-batches", "3", "--num-warmup-batches", "1", "--parallel",
+                     "pipeline:" + std::to_string(stages), "--tune-cache", folder_ / "timings.json"});
+    EXPECT_EQ(job.exit_code(100s), 0) << job.err() << job.out();
+    EXPECT_NE(job.out().find("micro-batches of"), std::string::npos) << job.out();
+  }
+}
+
 // Replicas of a stage take turns with the micro-batches, as workers do with batches.
 TEST_F(PipelineWorkers, WithReplicasGiveTheBitsOfAsManyWorkers) {
   const std::string workers = pipeline("workers", 2, {"--accumulate", "2"}, 2);
@@ -134,6 +145,11 @@ TEST_F(PipelineWorkers, RefuseWhatStagesCannotDo) {
   EXPECT_NE(refused({"--micro-batches", "4"}).find("no effect without a pipeline"), std::string::npos);
   EXPECT_NE(refused({"--parallel", "pipeline:2", "--micro-batches", "7", "--batch-size", "12"})
                 .find("these numbers fit: 1, 2, 3, 4, 6"),
+            std::string::npos);
+  const std::string file = folder_ / "stages.json";
+  std::ofstream(file) << R"({"stages": [{"replicas": "2"}]})";
+  EXPECT_NE(refused({"--parallel", file}).find("replicas: \"2\" in a stage"), std::string::npos);
+  EXPECT_NE(refused({"--parallel", "pipeline:2", "--recompute", "full"}).find("cannot be used together"),
             std::string::npos);
   EXPECT_NE(refused({"--parallel", "pipeline:2", "--clip-norm", "1"}).find("cannot be used together"),
             std::string::npos);

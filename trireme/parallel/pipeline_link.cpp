@@ -8,8 +8,10 @@
 
 namespace trireme::parallel {
 
-PipelineLink::PipelineLink(comm::Communicator& communicator, std::function<void()> start_thread)
+PipelineLink::PipelineLink(comm::Communicator& communicator, std::chrono::duration<double> timeout,
+                           std::function<void()> start_thread)
     : communicator_(communicator.split(0, communicator.rank())), start_thread_(std::move(start_thread)) {
+  communicator_->set_timeout(timeout);
   thread_ = std::thread([this] { work(); });
 }
 
@@ -23,6 +25,7 @@ PipelineLink::~PipelineLink() {
 }
 
 void PipelineLink::open(std::vector<StageMessage> messages) {
+  messages_.clear();
   for (StageMessage& message : messages) messages_.push_back({.what = std::move(message), .transfer = {}});
 }
 

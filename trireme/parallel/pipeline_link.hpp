@@ -17,9 +17,11 @@ namespace trireme::parallel {
 
 class PipelineLink : public StageLink {
  public:
-  // Collective: all stages make one at the same time. start_thread is called first on the thread, to place it where it
-  // disturbs least.
-  explicit PipelineLink(comm::Communicator& communicator, std::function<void()> start_thread = {});
+  // Collective: all stages make one at the same time. A message that takes longer than the timeout is an error.
+  // start_thread is called first on the thread, to place it where it disturbs least.
+  explicit PipelineLink(comm::Communicator& communicator,
+                        std::chrono::duration<double> timeout = comm::Communicator::kDefaultTimeout,
+                        std::function<void()> start_thread = {});
   ~PipelineLink() override;  // in the middle of a step, abandons the transfers under way
 
   void open(std::vector<StageMessage> messages) override;

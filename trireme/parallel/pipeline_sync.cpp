@@ -1,5 +1,6 @@
 #include "trireme/parallel/pipeline_sync.hpp"
 
+#include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
 
 namespace trireme::parallel {
@@ -22,6 +23,7 @@ PipelineSync::Outcome PipelineSync::share(const Outcome& own) {
     mean.accuracy += each.accuracy;
     ++count;
   }
+  if (count == 0) fail(ErrorKind::failed, "no stage of the pipeline knows the loss");
   mean.loss /= count;
   mean.accuracy /= count;
   return mean;

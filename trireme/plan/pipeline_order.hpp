@@ -78,7 +78,7 @@ struct PipelineTimes {
 // Error(failed) if the stages would wait for each other forever.
 PipelineTimes predict(const PipelineOrder& order, const PipelineCosts& costs);
 
-// One line per stage, about `columns` wide: digits are micro-batches, capital letters would be ambiguous.
+// One line per stage, about `columns` wide: the last digit of a micro-batch in forward, a to j in backward, w.
 std::string draw(const PipelineOrder& order, const PipelineTimes& times, int columns);
 
 }  // namespace trireme

@@ -92,8 +92,9 @@ struct Program {
   int micro_batches = 1;     // in a run: placeholders have that many times the graph's samples, and fetches repeat
   std::int64_t samples = 0;  // of a micro-batch, if there are several
   int transfers = 0;         // messages from and to other stages
-  bool updates = false;      // some instruction writes a variable
-  bool trains = false;       // some instruction applies gradients: a run is a training step
+  std::uint64_t network_hash = 0;  // of a stage: equal in all stages that can exchange tensors
+  bool updates = false;            // some instruction writes a variable
+  bool trains = false;             // some instruction applies gradients: a run is a training step
 
   double flops() const;  // of one run, without once-only and recomputed instructions
 };

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/hash.hpp"
 #include "trireme/plan/stages.hpp"
 
 namespace trireme {
@@ -16,7 +18,9 @@ class StageProgram {
   StageProgram(Program& program, InPlacePairs& in_place, const Parts& parts, const StageOptions& options)
       : whole_(program), in_place_(in_place), options_(options), order_(options.order) {
     find_places(parts);
+    check_variables();
     find_transfers();
+    set_hash();
     for (int m = options.replica; m < order_.shape.micro_batches; m += replicas(options.stage)) own_.push_back(m);
   }
 
@@ -41,6 +45,7 @@ class StageProgram {
       if (at > 0) wait_for_sends(blocks[at - 1]);
     }
     if (!blocks.empty()) wait_for_sends(blocks.back());
+    for (const int number : long_sends_) add_transfer(Transfer::Kind::wait, number);
     finish();
   }
 
@@ -59,6 +64,7 @@ class StageProgram {
     int peer = 0, tag = 0;
     int buffer = -1;  // of the new program
     std::string name;
+    bool is_long = false;  // from forward to backward
   };
 
   static std::size_t index(int at) { return static_cast<std::size_t>(at); }
@@ -88,11 +94,50 @@ class StageProgram {
       bool found = false;
       for (const std::size_t reader : consumers[index(instructions[i].outputs[0])]) {
         if (place(reader).part < 0) continue;
-        if (!found || place(reader).phase < places_[i].phase) places_[i] = place(reader);
+        if (!found || comes_before(place(reader), places_[i])) places_[i] = place(reader);
         found = true;
       }
       if (instructions[i].once) places_[i].part = -1;
     }
+  }
+
+  // In the work on a micro-batch: forward from the first part to the last, then back.
+  static bool comes_before(const Place& a, const Place& b) {
+    const auto order = [](const Place& place) {
+      const bool is_forward = place.phase == Phase::forward;
+      return std::tuple(!is_forward, is_forward ? place.part : -place.part, place.phase);
+    };
+    return order(a) < order(b);
+  }
+
+  // A stage has no variables and gradients but its own.
+  void check_variables() const {
+    std::map<NodeId, std::size_t> users;
+    for (std::size_t i = 0; i < whole_.instructions.size(); ++i) {
+      const Instruction& user = whole_.instructions[i];
+      if (place(i).part < 0) continue;
+      for (const auto* list : {&user.inputs, &user.outputs}) {
+        for (const int id : *list) {
+          const NodeId variable = whole_.buffers[index(id)].variable;
+          if (variable < 0) continue;
+          const auto [first, is_new] = users.try_emplace(variable, i);
+          if (is_new || place(first->second).part == place(i).part) continue;
+          fail(ErrorKind::failed, "'{}' and '{}' use one variable, but are in the parts {} and {} of the pipeline",
+               whole_.instructions[first->second].name, user.name, place(first->second).part, place(i).part);
+        }
+      }
+    }
+  }
+
+  void set_hash() {
+    std::string text;
+    for (std::size_t i = 0; i < whole_.instructions.size(); ++i) {
+      const Instruction& each = whole_.instructions[i];
+      text += fmt::format("{} {} {}", each.name, each.operation, place(i).part);
+      for (const int id : each.outputs) text += " " + whole_.buffers[index(id)].desc.format().name();
+      text += '\n';
+    }
+    whole_.network_hash = hash_bytes(std::as_bytes(std::span(text)));
   }
 
   bool has_copies(int buffer) const {  // one per micro-batch
@@ -118,6 +163,9 @@ class StageProgram {
         const int from = stage_of(index(producer)), to = stage_of(i);
         if (from == to || !has_copies(id)) continue;
         tags_.try_emplace({id, to}, static_cast<int>(tags_.size()));
+        const bool goes_back = place(i).phase != Phase::forward;
+        const auto [first, is_new] = first_needed_.try_emplace({id, to}, goes_back);
+        first->second = first->second && goes_back;
       }
     }
     if (static_cast<int>(tags_.size()) > kMostTransfers) {
@@ -170,10 +218,12 @@ class StageProgram {
   }
 
   int message(int buffer, int micro_batch, int to, int peer_stage) {
-    messages_.push_back({.peer = options_.rank_of(peer_stage, micro_batch),
-                         .tag = tags_.at({buffer, to}),
-                         .buffer = copy_of(buffer, micro_batch),
-                         .name = fmt::format("{} of micro-batch {}", whole_.buffers[index(buffer)].name, micro_batch)});
+    messages_.push_back(
+        {.peer = options_.rank_of(peer_stage, micro_batch),
+         .tag = tags_.at({buffer, to}),
+         .buffer = copy_of(buffer, micro_batch),
+         .name = fmt::format("{} of micro-batch {}", whole_.buffers[index(buffer)].name, micro_batch),
+         .is_long = place(index(producer_[index(buffer)])).phase == Phase::forward && first_needed_.at({buffer, to})});
     return static_cast<int>(messages_.size()) - 1;
   }
 
@@ -228,9 +278,17 @@ class StageProgram {
   void add_receives(const Block& block) {
     for (const int number : block.arrivals) add_transfer(Transfer::Kind::receive, number);
   }
+  // A result of forward that the other stage first needs in backward may be received much later: its end is waited for
+  // at the end of the step.
   void wait_for_sends(const Block& block) {
     for (const auto& [instruction, sends] : block.work) {
-      for (const int number : sends) add_transfer(Transfer::Kind::wait, number);
+      for (const int number : sends) {
+        if (messages_[index(number)].is_long) {
+          long_sends_.push_back(number);
+        } else {
+          add_transfer(Transfer::Kind::wait, number);
+        }
+      }
     }
   }
 
@@ -330,10 +388,12 @@ class StageProgram {
   InPlacePairs& in_place_;
   const StageOptions& options_;
   const PipelineOrder& order_;
-  std::vector<Place> places_;                  // [instruction]
-  std::vector<int> producer_;                  // [buffer]: instruction; -1: a source
-  std::set<int> per_micro_batch_;              // buffers of placeholders
-  std::map<std::pair<int, int>, int> tags_;    // (buffer, stage that reads it)
+  std::vector<Place> places_;                         // [instruction]
+  std::vector<int> producer_;                         // [buffer]: instruction; -1: a source
+  std::set<int> per_micro_batch_;                     // buffers of placeholders
+  std::map<std::pair<int, int>, int> tags_;           // (buffer, stage that reads it)
+  std::map<std::pair<int, int>, bool> first_needed_;  // likewise: only after forward
+  std::vector<int> long_sends_;
   std::vector<int> own_;                       // micro-batches of this process
   std::set<std::pair<int, int>> arrived_;      // (buffer, micro-batch)
   std::map<std::pair<int, int>, int> copies_;  // (buffer, micro-batch) -> buffer of the new program

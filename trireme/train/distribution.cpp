@@ -192,6 +192,7 @@ void add_json(const DistributionConfig& config, Json& json) {
   json["servers"] = config.servers;
   if (config.pipeline.is_used()) {
     json["parallel"] = config.pipeline.text();
+    if (!config.pipeline.cuts.empty()) json["cuts"] = config.pipeline.cuts;
     json["micro_batches"] = config.pipeline.micro_batches;
     json["schedule"] = to_string(config.pipeline.kind);
   }

@@ -50,28 +50,45 @@ MemoryNeed most_memory(const StepConfig& config) {
   Graph graph;
   build_step(graph, config);
   MemoryNeed need;
+  // A stage keeps several micro-batches.
+  const PipelineConfig& pipeline = config.distribution.pipeline;
+  const double kept = pipeline.is_used() && !config.options.forward_only ? pipeline.micro_batches : 1;
   for (const Node& node : graph.nodes()) {
     const bool is_variable = node.as<op::Variable>() != nullptr;
     for (const TensorType& output : node.outputs) (is_variable ? need.variables : need.activations) += bytes_of(output);
   }
+  need.activations *= kept;
   constexpr double kCopies = 2 + op::kMostStates;  // value, gradient and optimizer state
   if (!config.options.forward_only) need.variables *= kCopies;
   add_input(config, need);
   return need;
 }
 
-// From the plan, with untimed kernels.
+// From the plan, with untimed kernels. Of a pipeline, that of the stage which needs most.
 MemoryNeed planned_memory(const StepConfig& config) {
   Graph graph;
   const StepGraph step = build_step(graph, config);
   const auto backend = make_backend(config.backend, {});
-  VariableLayouts layouts;
-  const MemorySummary memory = compile(graph, step.fetches, *backend, compile_options(config), layouts).memory;
-  MemoryNeed need;
-  need.activations = static_cast<double>(memory.planned_bytes);
-  need.variables = static_cast<double>(memory.variable_bytes + memory.gradient_bytes + memory.optimizer_bytes);
-  add_input(config, need);
-  return need;
+  const PipelineConfig& pipeline = config.distribution.pipeline;
+  const bool has_stages = pipeline.is_used() && !config.options.forward_only;
+  MemoryNeed most;
+  int rank = 0;
+  for (int stage = 0; stage < (has_stages ? pipeline.stages() : 1); ++stage) {
+    CompileOptions options = compile_options(config);
+    if (has_stages) {
+      options.stages = stage_options(pipeline, graph, step.fetches, *backend, rank);
+      rank += pipeline.replicas[static_cast<std::size_t>(stage)];
+    }
+    VariableLayouts layouts;
+    const MemorySummary memory = compile(graph, step.fetches, *backend, options, layouts).memory;
+    MemoryNeed need;
+    need.activations = static_cast<double>(memory.planned_bytes);
+    need.variables = static_cast<double>(memory.variable_bytes + memory.gradient_bytes + memory.optimizer_bytes);
+    if (has_stages) need.variables += static_cast<double>(memory.gradient_bytes);  // their sums
+    if (need.activations + need.variables > most.activations + most.variables) most = need;
+  }
+  add_input(config, most);
+  return most;
 }
 
 template <typename Of>

@@ -43,7 +43,7 @@ std::vector<int> parse_hybrid(const std::string& text, std::string_view value) {
 
 void read_stages(const std::string& path, PipelineConfig& config) {
   const Json json = read_json(path);
-  const auto stages = json.find("stages");
+  const auto stages = json.is_object() ? json.find("stages") : json.end();
   if (stages == json.end() || !stages->is_array() || stages->empty()) {
     bad_input(
         "{}: must be {{\"stages\": [{{\"replicas\": 1}}, {{\"begins_at\": \"NODE\", \"replicas\": 1}}, ...]}}; "
@@ -52,10 +52,20 @@ void read_stages(const std::string& path, PipelineConfig& config) {
         path);
   }
   for (const Json& stage : *stages) {
-    const int replicas = stage.value("replicas", 1);
-    if (replicas < 1) bad_input("{}: every stage needs 1 worker or more", path);
+    int replicas = 1;
+    std::string begin;
+    const Json object = stage.is_object() ? stage : Json{{"stage", stage}};
+    for (const auto& [key, value] : object.items()) {
+      if (key == "replicas" && value.is_number_integer() && value > 0 && value < (1 << 20)) {
+        replicas = value;
+      } else if (key == "begins_at" && value.is_string()) {
+        begin = value;
+      } else {
+        bad_input("{}: {}: {} in a stage; it has \"replicas\", 1 or more, and \"begins_at\", the name of a node", path,
+                  key, value.dump());
+      }
+    }
     config.replicas.push_back(replicas);
-    const std::string begin = stage.value("begins_at", "");
     if (begin.empty() != (config.replicas.size() == 1)) {
       bad_input("{}: every stage but the first has a node at which it begins, \"begins_at\"", path);
     }

@@ -214,7 +214,10 @@ void resolve_for_pipeline(StepConfig& config) {
   refuse(config.inter_threads > 1, "--num-inter-threads", "a stage runs its operations in the order of the schedule");
   refuse(config.precision == Precision::fp16, "--precision fp16",
          "whether an update is skipped depends on all gradients, and each stage has a part of them");
+  // A repeated operation may be needed by a stage before the one that can repeat it.
+  refuse(config.recompute != Recompute::none, "--recompute", "more micro-batches or stages use less memory");
   config.inter_threads = 1;
+  config.batch_split = 1;
   divide_batch(config.distribution.pipeline, config.global_batch_size());
 }
 
@@ -238,9 +241,9 @@ void resolve_for_workers(const StepOptions& options, StepConfig& config) {
     if (distribution.gpu_sums == GpuSums::always) bad_input("--all-reduce nccl: needs GPUs: --device cuda");
     config.distribution.gpu_sums = GpuSums::never;
   }
+  if (distribution.pipeline.is_used()) resolve_for_pipeline(config);
   if (distribution.workers == 1 && !distribution.uses_servers()) return;
   if (config.batch_split == 0) config.batch_split = 1;
-  if (distribution.pipeline.is_used()) resolve_for_pipeline(config);
   if (distribution.uses_servers() && config.precision == Precision::fp16) {
     bad_input(
         "--precision fp16: whether an update is skipped depends on all gradients, and each parameter server has a part "

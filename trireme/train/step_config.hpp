@@ -46,12 +46,8 @@ struct StepConfig {
   // Images of one run of the network: a batch, or a micro-batch of a pipeline.
   std::int64_t images_per_run() const {
     const PipelineConfig& pipeline = distribution.pipeline;
-    return pipeline.is_used() ? global_batch_size() / pipeline.micro_batches : batch_size;
-  }
-  // Images of this worker per step.
-  std::int64_t images_of(int rank) const {
-    const PipelineConfig& pipeline = distribution.pipeline;
-    return pipeline.is_used() ? global_batch_size() / pipeline.place_of(rank).replicas : batch_size;
+    const bool is_divided = pipeline.is_used() && !options.forward_only;  // evaluation is not
+    return is_divided ? global_batch_size() / pipeline.micro_batches : batch_size;
   }
 };
 

@@ -185,7 +185,8 @@ Evaluation Trainer::evaluate(const std::stop_token& stop) {
   if (replicas != nullptr && !together) replicas->sync().rest();  // the others keep training
   std::vector<NamedTensor> of_stages;
   if (pipeline().is_used()) {
-    of_stages = gather_tensors(workers, pipeline(), take_checkpoint(store, {}).tensors);
+    for (const NodeId id : store.all()) of_stages.push_back({store.node(id).name, store.get(id)});
+    of_stages = gather_tensors(workers, pipeline(), std::move(of_stages));
   } else if (together) {
     workers.set_context("running statistics");
     const std::span<std::byte> own = store.untrained_arena();

@@ -152,6 +152,7 @@ const data::Batch& Worker::next_batch() {
 }
 
 Worker::~Worker() {
+  link_.reset();
   if (step_) step_->split().forget_exchange();
 }
 
@@ -259,9 +260,21 @@ void Worker::compile_by_timings(const std::function<void()>& time, const std::fu
   workers_->set_timeout(std::chrono::duration<double>(config_.distribution.comm_timeout));
 }
 
-// Compiles the step as a single worker would, to obtain the timings.
+// Compiles the step as a single worker would, to obtain the timings. For the stages of a pipeline, which all compile
+// the whole network, without memory for it.
 void Worker::time_kernels() {
   if (config_.autotune == Autotune::off) return;
+  if (config_.distribution.pipeline.is_used()) {
+    Graph graph;
+    const StepGraph step = build_step(graph, config_);
+    const std::shared_ptr<Backend> backend = make_backend(config_.backend, tuning_);
+    CompileOptions options = compile_options(config_);
+    options.stages = stage_options(config_.distribution.pipeline, graph, step.fetches, *backend, workers_->rank());
+    perf::apply(setup_.threads, 0);
+    VariableLayouts layouts;
+    compile(graph, step.fetches, *backend, options, layouts);
+    return;
+  }
   StepConfig alone = config_;
   alone.distribution = {};
   const std::shared_ptr<Backend> backend = make_backend(alone.backend, tuning_);
@@ -269,6 +282,7 @@ void Worker::time_kernels() {
 }
 
 double Worker::take_batch() {
+  if (!step_->needs_batches()) return 0;
   const auto start = SteadyClock::now();
   for (int run = 0; run < step_->micro_batches(); ++run) {
     const data::Batch& batch = next_batch();
@@ -352,6 +366,20 @@ void Worker::keep_new_timings() {
   setup_.warnings.push_back(problem);
 }
 
+// Stages exchange tensors as their programs store them.
+void Worker::check_same_network() const {
+  workers_->set_context("comparing the stages' programs");
+  const std::uint64_t own = step_->executable().program().network_hash;
+  const std::vector<std::uint64_t> all = comm::all_gather_value(*workers_, own);
+  const auto other = std::ranges::find_if(all, [&](std::uint64_t each) { return each != all.front(); });
+  if (other == all.end()) return;
+  fail(ErrorKind::failed,
+       "ranks 0 and {} compiled the network differently, so these stages cannot exchange tensors; use the same version "
+       "and "
+       "options, and --autotune off if the CPUs differ",
+       other - all.begin());
+}
+
 void Worker::build() {
   StepConfig& config = config_;
   backend_ = make_backend(config.backend, tuning_);
@@ -376,6 +404,7 @@ void Worker::build() {
   setup_.flops_per_step = step_->flops();
   if (pipeline_ != nullptr) {  // a stage's is not every worker's
     setup_.cuts = step_->session().options().compile.stages->cuts;
+    check_same_network();
     workers_->set_context("comparing the stages' work");
     double all = 0;
     for (const double each : comm::all_gather_value(*workers_, setup_.flops_per_step)) all += each;

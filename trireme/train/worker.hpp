@@ -78,7 +78,8 @@ class Worker {
   struct Options {
     std::function<void()> on_tuning = {};                // called before kernels are timed, which takes seconds
     std::function<void(const DataInput&)> on_data = {};  // called before compiling; may throw to reject the data
-    // Called on the first worker after compiling: replaces the initial values, for all workers.
+    // Called on the first worker after compiling: replaces the initial values, for all workers. In a pipeline called on
+    // all.
     std::function<void(Session&)> restore = {};
     std::int64_t first_sample = 0;        // first one to take from the data set's sequence
     perf::Recorder* recorder = nullptr;   // gets the spans of steps; null: no trace
@@ -138,6 +139,7 @@ class Worker {
   void compile_by_timings(const std::function<void()>& time, const std::function<void()>& compile);
   void time_kernels();
   void build();
+  void check_same_network() const;
   void keep_new_timings();
   void judge_kernel_timings();
   void judge_network_figures();
@@ -158,9 +160,8 @@ class Worker {
   TuningOptions tuning_;
   std::shared_ptr<void> spinning_ = perf::limit_spinning_under_load();
   std::shared_ptr<Backend> backend_;
-  // Of a pipeline: the replicas of this stage, between and during steps; and the way to other stages.
+  // Of a pipeline: the replicas of this stage, between and during steps.
   std::unique_ptr<comm::Communicator> stage_, stage_in_steps_;
-  std::unique_ptr<parallel::PipelineLink> link_;
   std::unique_ptr<PreparedStep> step_;
   std::unique_ptr<DataInput> input_;
   bool wants_next_batch_ = false;     // while a step runs on a device
@@ -176,7 +177,8 @@ class Worker {
     std::int32_t wait_for_batch = 0, place_batch = 0;
   };
   Trace trace_;
-  // Declared after the step: once destroyed, nobody writes to the step's variables.
+  // Declared after the step: once destroyed, nobody writes to the step's memory.
+  std::unique_ptr<parallel::PipelineLink> link_;  // to other stages
   std::unique_ptr<parallel::Replicas> replicas_;
   ps::WorkerSync* servers_ = nullptr;
   parallel::PipelineSync* pipeline_ = nullptr;  // likewise the replicas'

@@ -119,7 +119,8 @@ std::unique_ptr<parallel::Replicas> Worker::make_replicas() {
     const int stage = distribution.pipeline.place_of(workers_->rank()).stage;
     stage_ = workers_->split(stage, workers_->rank());
     stage_in_steps_ = stage_->split(0, stage_->rank());
-    link_ = std::make_unique<parallel::PipelineLink>(*workers_, options.start_thread);
+    stage_in_steps_->set_timeout(options.timeout);  // while others compile, it is longer
+    link_ = std::make_unique<parallel::PipelineLink>(*workers_, options.timeout, options.start_thread);
     auto sync = std::make_unique<parallel::PipelineSync>(*stage_in_steps_, *workers_, options);
     pipeline_ = sync.get();
     return std::make_unique<parallel::Replicas>(*stage_, std::move(sync), options);
