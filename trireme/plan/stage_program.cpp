@@ -134,7 +134,7 @@ class StageProgram {
     for (std::size_t i = 0; i < whole_.instructions.size(); ++i) {
       const Instruction& each = whole_.instructions[i];
       text += fmt::format("{} {} {}", each.name, each.operation, place(i).part);
-      for (const int id : each.outputs) text += " " + whole_.buffers[index(id)].desc.format().name();
+      for (const int id : each.outputs) text += fmt::format(" {}", whole_.buffers[index(id)].desc.format().name());
       text += '\n';
     }
     whole_.network_hash = hash_bytes(std::as_bytes(std::span(text)));
