@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "trireme/base/error.hpp"
 #include "trireme/models/model.hpp"
 
 namespace trireme {
@@ -119,6 +120,18 @@ TEST(CountsOfResnetV2, FollowFromV1) {
     EXPECT_EQ(v2.gradient_tensors, v1.gradient_tensors + tensors) << c.v2;
     EXPECT_DOUBLE_EQ(v2.forward_macs, v1.forward_macs) << c.v2;
   }
+}
+
+// ResNet v2 with 29 layers: the number that Keras prints; deeper ones: counted by a program of its own.
+TEST(KerasResnets, HaveTheCountsOfKeras) {
+  for (const auto& [name, parameters] : {std::pair("resnet29_v2", 843'786), std::pair("resnet110_v2", 3'302'442),
+                                         std::pair("resnet1001_v2", 30'347'658)}) {
+    Graph graph;
+    EXPECT_EQ(count(graph, build_model(graph, name, {.batch_size = 1})).parameters, parameters) << name;
+  }
+  EXPECT_EQ(&find_model("resnet29_v2"), &find_model("resnet29_v2"));
+  EXPECT_NE(find_model("resnet101_v2").image_size, 32) << "ImageNet's has this name";
+  EXPECT_THROW(find_model("resnet30_v2"), Error);
 }
 
 TEST(CountsOfClasses, ChangeTheClassifierAlone) {

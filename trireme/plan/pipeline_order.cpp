@@ -79,7 +79,7 @@ class Clock {
  public:
   Clock(const PipelineShape& shape, const PipelineCosts& costs, bool splits_backward)
       : shape_(shape), costs_(costs), splits_(splits_backward) {
-    const auto count = static_cast<std::size_t>(shape.parts() * shape.micro_batches);
+    const auto count = static_cast<std::size_t>(shape.parts()) * static_cast<std::size_t>(shape.micro_batches);
     for (auto& each : ends_) each.assign(count, kNever);
   }
 
@@ -103,7 +103,9 @@ class Clock {
  private:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   double& end(Kind kind, int part, int micro_batch) {
-    return ends_[static_cast<std::size_t>(kind)][static_cast<std::size_t>(part * shape_.micro_batches + micro_batch)];
+    return ends_[static_cast<std::size_t>(kind)]
+                [static_cast<std::size_t>(part) * static_cast<std::size_t>(shape_.micro_batches) +
+                 static_cast<std::size_t>(micro_batch)];
   }
   double end(Kind kind, int part, int micro_batch) const {
     return const_cast<Clock*>(this)->end(kind, part, micro_batch);

@@ -8,6 +8,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/hash.hpp"
+#include "trireme/plan/schedule.hpp"
 #include "trireme/plan/stages.hpp"
 
 namespace trireme {
@@ -313,7 +314,8 @@ class StageProgram {
         if (copies_.contains({id, 0})) placeholders[node] = copies_.at({id, 0});
         continue;
       }
-      const bool is_used = std::any_of(own_.begin(), own_.end(), [&](int m) { return copies_.contains({id, m}); });
+      const auto has_copy = [this, buffer = id](int m) { return copies_.contains({buffer, m}); };
+      const bool is_used = std::any_of(own_.begin(), own_.end(), has_copy);
       if (!is_used) continue;
       Buffer all = whole_.buffers[index(id)];
       const std::int64_t bytes = all.bytes;

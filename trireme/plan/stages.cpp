@@ -150,9 +150,7 @@ class Divider {
       }
       const bool applies = node.as<op::ApplyGradients>() != nullptr;
       int part = -1;
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        part = std::max(part, place(node.inputs[i].node).part);
-      }
+      for (const Tensor& input : node.inputs) part = std::max(part, place(input.node).part);
       // A gradient that is complete with those of the inputs is added up before the next micro-batch's.
       Phase phase = Phase::forward;
       for (std::size_t i = 2; applies && i < node.inputs.size(); i += 2) {

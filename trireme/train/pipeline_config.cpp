@@ -140,7 +140,7 @@ void divide_batch(PipelineConfig& config, std::int64_t global_batch) {
   }
   if (config.micro_batches > 0) return;
   const auto enough = std::ranges::find_if(
-      fitting, [&](std::int64_t count) { return count >= kMicroBatchesPerStage * config.stages(); });
+      fitting, [&](std::int64_t count) { return count >= std::int64_t{kMicroBatchesPerStage} * config.stages(); });
   config.micro_batches = static_cast<int>(enough == fitting.end() ? fitting.back() : *enough);
 }
 

@@ -70,6 +70,7 @@ std::vector<NamedTensor> give_out_tensors(comm::Communicator& workers,
     }
   }
   std::vector<NamedTensor> own;
+  own.reserve(wanted.size());
   for (const auto& [name, type] : wanted)
     own.push_back({name, workers.rank() == 0 ? read(name) : receive(workers, 0, type)});
   return own;
