@@ -17,8 +17,10 @@ struct Sentence {
   };
   std::vector<Piece> pieces;
 
+  // Texts are sentences: NOLINTBEGIN(google-explicit-constructor)
   Sentence(std::string text, Emphasis emphasis = Emphasis::none) : pieces{{std::move(text), emphasis}} {}
   Sentence(const char* text) : Sentence(std::string(text)) {}
+  // NOLINTEND(google-explicit-constructor)
   std::string plain() const;
 };
 Sentence operator+(Sentence first, const Sentence& second);

@@ -216,6 +216,7 @@ void name_versions(std::vector<Run>& runs, Study& study) {
 std::vector<double> speeds_of(const std::vector<Run>& runs) {
   if (runs.size() == 1 && runs.front().speed_per_repeat().size() > 1) return runs.front().speed_per_repeat();
   std::vector<double> speeds;
+  speeds.reserve(runs.size());
   for (const Run& run : runs) speeds.push_back(run.images_per_second());
   return speeds;
 }
