@@ -18,7 +18,7 @@ void check_values(const ClusterOptions& options) {
   config::cluster_table().check(options);
 }
 
-// The first option that says where the tasks are; empty: none. Those are no settings of studies either.
+// The first option that says where the tasks are; empty: none. Studies cannot set these either.
 std::string option_given_by_hand(const ClusterOptions& options) {
   for (const config::Option& each : config::cluster_table()) {
     if (each.role == config::Role::run && !each.get(&options).is_null()) return "--" + each.name;
