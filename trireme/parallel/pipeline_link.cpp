@@ -39,7 +39,6 @@ void PipelineLink::begin(int message) {
     begun.is_active = true;
     begun.transfer = what.sends ? communicator_->start_send(what.memory, what.peer, what.tag)
                                 : communicator_->start_receive(what.memory, what.peer, what.tag);
-    if (what.sends) bytes_sent_ += static_cast<std::int64_t>(what.memory.size());
     active_.push_back(message);
     active_count_.store(static_cast<int>(active_.size()), std::memory_order_release);
   }

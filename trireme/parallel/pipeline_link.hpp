@@ -29,8 +29,6 @@ class PipelineLink : public StageLink {
   bool done(int message) override;
   void wait(int message) override;
 
-  std::int64_t bytes_sent() const { return bytes_sent_; }  // in all steps
-
  private:
   struct Message {
     StageMessage what;
@@ -44,7 +42,6 @@ class PipelineLink : public StageLink {
   std::unique_ptr<comm::Communicator> communicator_;
   std::function<void()> start_thread_;
   std::vector<Message> messages_;
-  std::int64_t bytes_sent_ = 0;
 
   std::mutex mutex_;         // of the communicator, the messages and what is active
   std::vector<int> active_;  // messages

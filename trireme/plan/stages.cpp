@@ -63,15 +63,13 @@ class Divider {
     return !is_source(node) && !constant_[index(node.id)] && !backward_[index(node.id)] && !is_update(node.op);
   }
 
-  // By position, but never before an input: fusing may have joined nodes of both sides.
+  // By position.
   void place_forward() {
     std::size_t part = 0;
     for (const Node& node : graph_.nodes()) {
       if (!is_forward(node)) continue;
       if (part < cuts_.size() && node.name == cuts_[part]) ++part;
-      int& own = place(node.id).part;
-      own = static_cast<int>(part);
-      for (const Tensor& input : node.inputs) own = std::max(own, place(input.node).part);
+      place(node.id).part = static_cast<int>(part);
     }
     if (part < cuts_.size()) refuse(cuts_[part]);
   }
@@ -178,31 +176,6 @@ double seconds_of(const Node& node) {
   return work.flops / 5e10 + work.bytes / 5e9;
 }
 
-}  // namespace
-
-int StageOptions::rank_of(int stage_of_rank, int micro_batch) const {
-  return std::accumulate(replicas.begin(), replicas.begin() + stage_of_rank, 0) +
-         micro_batch % replicas[static_cast<std::size_t>(stage_of_rank)];
-}
-
-int StageOptions::ranks() const { return std::accumulate(replicas.begin(), replicas.end(), 0); }
-
-Parts divide(const Graph& graph, const std::vector<std::string>& cuts) { return Divider(graph, cuts).run(); }
-
-VariableOwners owners_by_part(const PlanGraph& graph, const Parts& parts, const VariableOwners& owners) {
-  VariableOwners result;
-  int count = 1;
-  for (const Parts::Place& place : parts.nodes) count = std::max(count, place.part + 1);
-  for (const auto& [node, origin] : graph.origin) {
-    if (graph.graph->node(node).as<op::Variable>() == nullptr) continue;
-    const auto owner = owners.find(origin);
-    const Parts::Place& place = parts.nodes[static_cast<std::size_t>(node)];
-    const int phase = place.phase == Phase::weights ? 1 : 0;
-    result[origin] = (((owner == owners.end() ? -1 : owner->second) + 1) * count + place.part) * 2 + phase;
-  }
-  return result;
-}
-
 std::vector<std::string> balanced_cuts(const Graph& graph, int parts) {
   // Of the nodes at which a part may begin, the work up to there: forward's, as backward's is in proportion to it.
   const Parts whole = divide(graph, {});
@@ -245,6 +218,29 @@ std::vector<std::string> balanced_cuts(const Graph& graph, int parts) {
   std::vector<std::string> names;
   for (const std::size_t at : cuts_for(high).first) names.push_back(places[at]->name);
   return names;
+}
+
+}  // namespace
+
+int StageOptions::rank_of(int stage_of_rank, int micro_batch) const {
+  return std::accumulate(replicas.begin(), replicas.begin() + stage_of_rank, 0) +
+         micro_batch % replicas[static_cast<std::size_t>(stage_of_rank)];
+}
+
+Parts divide(const Graph& graph, const std::vector<std::string>& cuts) { return Divider(graph, cuts).run(); }
+
+VariableOwners owners_by_part(const PlanGraph& graph, const Parts& parts, const VariableOwners& owners) {
+  VariableOwners result;
+  int count = 1;
+  for (const Parts::Place& place : parts.nodes) count = std::max(count, place.part + 1);
+  for (const auto& [node, origin] : graph.origin) {
+    if (graph.graph->node(node).as<op::Variable>() == nullptr) continue;
+    const auto owner = owners.find(origin);
+    const Parts::Place& place = parts.nodes[static_cast<std::size_t>(node)];
+    const int phase = place.phase == Phase::weights ? 1 : 0;
+    result[origin] = (((owner == owners.end() ? -1 : owner->second) + 1) * count + place.part) * 2 + phase;
+  }
+  return result;
 }
 
 std::vector<std::string> choose_cuts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,

@@ -24,7 +24,6 @@ struct StageOptions {
 
   // Ranks are numbered stage by stage.
   int rank_of(int stage_of_rank, int micro_batch) const;
-  int ranks() const;
 };
 
 enum class Phase : std::uint8_t { forward, backward, weights };  // weights: what only updates of variables need
@@ -42,9 +41,8 @@ Parts divide(const Graph& graph, const std::vector<std::string>& cuts);
 // What one update writes belongs to one part, and its gradients are complete in one phase.
 VariableOwners owners_by_part(const PlanGraph& graph, const Parts& parts, const VariableOwners& owners);
 
-// Cuts that make the most expensive part as cheap as possible. Error(bad_input) if there are not enough places.
-std::vector<std::string> balanced_cuts(const Graph& graph, int parts);
-// The same for what the fetches of a graph need, as a backend sees it.
+// Cuts that make the most expensive part of what the fetches need as cheap as possible, as a backend sees the graph.
+// Error(bad_input) if there are not enough places.
 std::vector<std::string> choose_cuts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
                                      int parts);
 
