@@ -55,6 +55,25 @@ std::string split_text(const lab::BenchmarkSetup& setup) {
   return fmt::format("{}; chosen from {} groups (images/sec when tried)", text, fmt::join(trials, ", "));
 }
 
+// What was considered, as speeds relative to data parallelism.
+std::string parallel_text(const lab::BenchmarkSetup& setup) {
+  const train::ParallelChoice& choice = setup.parallel;
+  const double images = static_cast<double>(setup.config.global_batch_size());
+  const train::ParallelPlan& chosen = choice.plans[choice.chosen];
+  std::vector<std::string> considered;
+  for (const train::ParallelPlan& plan : choice.plans) {
+    considered.push_back(fmt::format(
+        "{} {}", plan.pipeline.text(),
+        plan.problem.empty() ? fmt::format("{:.2f}", choice.plans[0].seconds / plan.seconds) : plan.problem));
+  }
+  const comm::LinkCost& link = choice.links.across;
+  return fmt::format(
+      "{}, predicted {:.1f} images/sec; speeds relative to data: {} ({}, links between hosts {} and {:.2f} GB/s)",
+      chosen.pipeline.text(), images / chosen.seconds, fmt::join(considered, ", "),
+      choice.is_timed ? "by timed operations" : "by operations' flops and bytes", format_seconds(link.latency_seconds),
+      link.bytes_per_second / 1e9);
+}
+
 std::string data_format_text(DataFormat format) {
   return format == DataFormat::automatic ? "auto: chosen by the backend for every edge"
                                          : std::string(to_string(format));
@@ -197,6 +216,7 @@ std::string banner(const lab::BenchmarkSetup& setup, const std::string& steps) {
   table.add_row({"Data format:", data_format_text(config.data_format)});
   if (!config.options.forward_only) table.add_row({"Optimizer:", optimizer_text(config)});
   table.add_row({"Variables:", variables_text(setup)});
+  if (!setup.parallel.plans.empty()) table.add_row({"Parallel:", parallel_text(setup)});
   table.add_row({"Update mode:", update_text(setup)});
   if (!setup.transport.empty()) table.add_row({"Transport:", setup.transport});
   if (setup.network) table.add_row({"Network:", to_string(*setup.network, std::chrono::system_clock::now())});

@@ -55,7 +55,6 @@ void show_stages(const train::StepConfig& config, const StagesRequest& request, 
   stages->cuts = choose_cuts(graph, step.fetches, *backend, parts);
   stages->order =
       make_pipeline_order(*kind, {.stages = request.stages, .micro_batches = request.micro_batches, .chunks = chunks});
-  stages->replicas.assign(static_cast<std::size_t>(request.stages), 1);
   const std::vector<PartWork> work = work_of_parts(graph, step.fetches, *backend, stages->cuts);
   PipelineCosts costs;
   double sum = 0;
@@ -109,7 +108,7 @@ void show_stages(const train::StepConfig& config, const StagesRequest& request, 
                    {"micro_batches", request.micro_batches},
                    {"micro_batch_size", of_micro_batch.batch_size},
                    {"parts", rows},
-                   {"idle_share", times.idle_share()},
+                   {"idle_share", times.idle_share},
                    {"stages", to_json(stages->order, times)}};
     fmt::print("{}\n", all.dump(2));
     return;
@@ -120,7 +119,7 @@ void show_stages(const train::StepConfig& config, const StagesRequest& request, 
       "Digits: forward of a micro-batch (its last digit); letters from a: backward; w: gradients of weights; "
       "dots: idle\n{}idle: {:.1f} % of the stages' time, if work takes the time that its flops and bytes suggest "
       "and transfers none\n",
-      draw(stages->order, times, kColumns), 100 * times.idle_share());
+      draw(stages->order, times, kColumns), 100 * times.idle_share);
 }
 
 }  // namespace trireme::cli

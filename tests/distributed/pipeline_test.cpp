@@ -128,6 +128,45 @@ TEST_F(PipelineWorkers, WithReplicasGiveTheBitsOfAsManyWorkers) {
   expect_equal(hybrid, workers, "two stages of two workers");
 }
 
+// Three workers for the first stage, one for the second: after a step, variables of the first are those of three
+// workers, and those of the second are one process's.
+TEST_F(PipelineWorkers, OfUnequalStagesSumInTheirStage) {
+  const Words one_step{"--epochs", "0.25"};
+  const train::SafetensorsFile one(alone("one", 3, one_step));
+  const train::SafetensorsFile three(pipeline("three", 3, {"--epochs", "0.25", "--all-reduce", "ring"}));
+  const train::SafetensorsFile hybrid(pipeline(
+      "hybrid", 4, {"--epochs", "0.25", "--all-reduce", "ring", "--parallel", "hybrid:3-1", "--micro-batches", "3"}));
+  ASSERT_EQ(hybrid.names(), one.names());
+  int of_first = 0, of_second = 0;
+  for (const std::string& name : hybrid.names()) {
+    const HostTensor value = hybrid.read(name), alone = one.read(name), together = three.read(name);
+    const bool like_one = std::ranges::equal(value.f32(), alone.f32());
+    const bool like_three = std::ranges::equal(value.f32(), together.f32());
+    EXPECT_TRUE(like_one || like_three) << name;
+    of_first += !like_one;
+    of_second += !like_three;
+  }
+  EXPECT_GT(of_first, 0);
+  EXPECT_GT(of_second, 0);
+}
+
+// Trained with a plan of their own choice, and told why.
+TEST_F(PipelineWorkers, ChooseAPlanByThemselves) {
+  LaunchedJob job({"--workers", "2", "--oversubscribe", "--", "bench", "--model", "mnist", "--batch-size", "8",
+                   "--num-batches", "3", "--num-warmup-batches", "1", "--parallel", "auto", "--tune-cache",
+                   folder_ / "timings.json"});
+  EXPECT_EQ(job.exit_code(100s), 0) << job.err() << job.out();
+  EXPECT_NE(job.out().find("speeds relative to data: data 1.00"), std::string::npos) << job.out();
+}
+
+TEST_F(PipelineWorkers, WhatDoesNotFitIsRefusedWithAPipelineThatDoes) {
+  const Words options{"bench", "--model", "resnet110", "--batch-size", "64", "--memory-limit", "0.6"};
+  const CommandResult alone = run_trireme(options);
+  EXPECT_EQ(alone.exit_code, 2) << alone.err;
+  EXPECT_NE(alone.err.find("under --memory-limit"), std::string::npos) << alone.err;
+  EXPECT_NE(alone.err.find("--parallel pipeline:"), std::string::npos) << alone.err;
+}
+
 TEST_F(PipelineWorkers, RefuseWhatStagesCannotDo) {
   const auto refused = [&](const Words& options) {
     Words words{"launch", "--workers", "2", "--oversubscribe", "--"};
@@ -143,14 +182,13 @@ TEST_F(PipelineWorkers, RefuseWhatStagesCannotDo) {
             std::string::npos);
   EXPECT_NE(refused({"--parallel", "tensor"}).find("allowed are data, pipeline:STAGES"), std::string::npos);
   EXPECT_NE(refused({"--micro-batches", "4"}).find("no effect without a pipeline"), std::string::npos);
+  EXPECT_NE(refused({"--parallel", "auto"}).find("--deterministic and --parallel auto"), std::string::npos);
   EXPECT_NE(refused({"--parallel", "pipeline:2", "--micro-batches", "7", "--batch-size", "12"})
                 .find("these numbers fit: 1, 2, 3, 4, 6"),
             std::string::npos);
   const std::string file = folder_ / "stages.json";
   std::ofstream(file) << R"({"stages": [{"replicas": "2"}]})";
   EXPECT_NE(refused({"--parallel", file}).find("replicas: \"2\" in a stage"), std::string::npos);
-  EXPECT_NE(refused({"--parallel", "pipeline:2", "--recompute", "full"}).find("cannot be used together"),
-            std::string::npos);
   EXPECT_NE(refused({"--parallel", "pipeline:2", "--clip-norm", "1"}).find("cannot be used together"),
             std::string::npos);
 }

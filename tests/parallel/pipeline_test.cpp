@@ -21,12 +21,12 @@
 namespace trireme::parallel {
 namespace {
 
-constexpr int kSteps = 3;
-
 struct Work {
   std::string model = "resnet20";
-  std::int64_t micro_batch = 2;
-  int micro_batches = 4;
+  std::int64_t micro_batch = 1;
+  int micro_batches = 12;
+  int steps = 3;
+  Recompute recompute = Recompute::none;
 };
 
 struct Built {
@@ -72,11 +72,13 @@ Result one_process(const Work& work) {
   omp_set_num_threads(1);
   Built built(work);
   const auto backend = testkit::make_test_backend("");
-  Session session(built.graph, *backend, {.seed = 7});
+  SessionOptions options{.seed = 7};
+  options.compile.recompute = work.recompute;
+  Session session(built.graph, *backend, options);
   Executable& step = session.prepare(built.fetches);
   step.set_exchange(nullptr, {.accumulate = work.micro_batches});
   Result result;
-  for (int s = 0; s < kSteps; ++s) {
+  for (int s = 0; s < work.steps; ++s) {
     const std::vector<float> images = images_of(built, work, s);
     const std::int64_t pixels = built.model.images.shape().elements();
     float loss = 0;
@@ -100,9 +102,11 @@ StageOptions stages_of(const Work& work, PipelineKind kind, std::vector<int> rep
   const int chunks = default_chunks(kind), stages = static_cast<int>(replicas.size());
   Built built(work);
   const auto backend = testkit::make_test_backend("");
-  return {.cuts = choose_cuts(built.graph, built.fetches, *backend, stages * chunks),
-          .order = make_pipeline_order(kind, {.stages = stages, .micro_batches = work.micro_batches, .chunks = chunks}),
-          .replicas = std::move(replicas)};
+  return {
+      .cuts = choose_cuts(built.graph, built.fetches, *backend, stages * chunks),
+      .order = make_pipeline_order(
+          kind,
+          {.stages = stages, .micro_batches = work.micro_batches, .chunks = chunks, .replicas = std::move(replicas)})};
 }
 
 void train_stage(const Work& work, StageOptions stages, comm::Communicator& world, Result& result) {
@@ -112,11 +116,12 @@ void train_stage(const Work& work, StageOptions stages, comm::Communicator& worl
   SessionOptions options{.seed = 7};
   stages.stage = world.rank();
   options.compile.stages = std::make_shared<const StageOptions>(stages);
+  options.compile.recompute = work.recompute;
   PipelineLink link(world);
   Session session(built.graph, *backend, options);
   Executable& step = session.prepare(built.fetches);
   step.set_link(&link);
-  for (int s = 0; s < kSteps; ++s) {
+  for (int s = 0; s < work.steps; ++s) {
     if (step.needs(built.model.images))
       std::ranges::copy(images_of(built, work, s), step.input_f32(built.model.images).begin());
     if (step.needs(built.model.labels)) {
@@ -166,7 +171,7 @@ TEST_P(Pipeline, GivesTheSameBitsAsOneProcess) {
   const Result alone = one_process(work);
   for (const PipelineKind kind :
        {PipelineKind::gpipe, PipelineKind::one_forward, PipelineKind::interleaved, PipelineKind::zero_bubble}) {
-    for (const int stages : {2, 4}) {
+    for (const int stages : {2, 3, 4}) {
       const std::string what = std::string(to_string(kind)) + ", " + std::to_string(stages) + " stages";
       if (work.model == std::string("mnist") && stages * default_chunks(kind) > 4) continue;  // a small network
       expect_equal(pipeline(work, kind, stages), alone, what);
@@ -174,7 +179,29 @@ TEST_P(Pipeline, GivesTheSameBitsAsOneProcess) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Pipeline, testing::Values("mnist", "resnet20"));
+INSTANTIATE_TEST_SUITE_P(Networks, Pipeline, testing::Values("mnist", "resnet20", "resnet29_v2"));
+
+TEST(RecomputingPipeline, GivesTheSameBitsAsOneProcess) {
+  for (const Recompute recompute : {Recompute::cheap, Recompute::full}) {
+    const Work work{.model = "resnet29_v2", .recompute = recompute};
+    const Result alone = one_process(work);
+    for (const PipelineKind kind : {PipelineKind::one_forward, PipelineKind::interleaved, PipelineKind::zero_bubble})
+      expect_equal(pipeline(work, kind, 3), alone,
+                   std::string(to_string(kind)) + ", " + std::string(to_string(recompute)));
+  }
+}
+
+// Branches, and matrices that hold most of the variables: each schedule once, with another number of stages.
+TEST(LargePipeline, GivesTheSameBitsAsOneProcess) {
+  for (const char* model : {"googlenet", "vgg11"}) {
+    const Work work{.model = model, .micro_batches = 4, .steps = 2};
+    const Result alone = one_process(work);
+    expect_equal(pipeline(work, PipelineKind::gpipe, 4), alone, std::string(model) + ", gpipe");
+    expect_equal(pipeline(work, PipelineKind::one_forward, 3), alone, std::string(model) + ", 1f1b");
+    expect_equal(pipeline(work, PipelineKind::interleaved, 2), alone, std::string(model) + ", interleaved");
+    expect_equal(pipeline(work, PipelineKind::zero_bubble, 2), alone, std::string(model) + ", zb-h1");
+  }
+}
 
 }  // namespace
 }  // namespace trireme::parallel

@@ -63,7 +63,7 @@ TEST(PipelineOrder, IdleTimesAreThoseOfTheFormulas) {
     for (const int m : {24, 48}) {
       const auto idle = [&](PipelineKind kind) {
         const PipelineShape shape = shape_of(kind, stages, m);
-        return predict(make_pipeline_order(kind, shape), equal_costs(shape.parts())).idle_share();
+        return predict(make_pipeline_order(kind, shape), equal_costs(shape.parts())).idle_share;
       };
       const double p = stages, formula = (p - 1) / (m + p - 1);
       EXPECT_NEAR(idle(PipelineKind::gpipe), formula, 1e-9);
@@ -93,8 +93,50 @@ TEST(PipelineOrder, ATransferTakesTime) {
   PipelineCosts costs = equal_costs(2);
   const PipelineOrder order = make_pipeline_order(PipelineKind::gpipe, {.stages = 2, .micro_batches = 1});
   EXPECT_DOUBLE_EQ(predict(order, costs).total, 6);
-  costs.transfer = 0.5;
+  costs.transfer = {0.5};
   EXPECT_DOUBLE_EQ(predict(order, costs).total, 7);
+}
+
+// Three workers send to one: what arrives together is received in turn.
+TEST(PipelineOrder, TransfersTakeTurnsOnTheLinksOfAWorker) {
+  PipelineCosts costs = equal_costs(2, 3, 0, 0);
+  costs.forward[1] = 0;
+  costs.transfer = {1};
+  const PipelineShape shape{.stages = 2, .micro_batches = 3, .replicas = {3, 1}};
+  const PipelineTimes times = predict(make_pipeline_order(PipelineKind::gpipe, shape), costs);
+  for (std::size_t m = 0; m < 3; ++m) EXPECT_DOUBLE_EQ(times.tasks[1][m].start, 4.0 + static_cast<double>(m));
+}
+
+TEST(PipelineOrder, WorkersOfAStageAreAsBusyAsOneWithAsManyMicroBatches) {
+  for (const PipelineKind kind : kKinds) {
+    for (const int stages : {2, 4}) {
+      const PipelineShape one = shape_of(kind, stages, 16);
+      PipelineShape three = shape_of(kind, stages, 48);
+      three.replicas.assign(static_cast<std::size_t>(stages), 3);
+      const PipelineTimes expected = predict(make_pipeline_order(kind, one), equal_costs(one.parts()));
+      const PipelineTimes times = predict(make_pipeline_order(kind, three), equal_costs(three.parts()));
+      EXPECT_DOUBLE_EQ(times.total, expected.total) << to_string(kind) << " " << stages;
+      EXPECT_NEAR(times.idle_share, expected.idle_share, 1e-9) << to_string(kind) << " " << stages;
+      EXPECT_EQ(times.kept, expected.kept) << to_string(kind) << " " << stages;
+    }
+  }
+}
+
+// Work in proportion to the workers, so that all could be busy but for the first and last micro-batches.
+TEST(PipelineOrder, UnequalStagesDoNotWaitForEachOther) {
+  struct Case {
+    std::vector<int> replicas;
+    std::vector<double> seconds;
+  };
+  for (const Case& each : {Case{{3, 1}, {3, 1}}, Case{{1, 3}, {1, 3}}, Case{{2, 1, 1}, {2, 1, 1}}}) {
+    const PipelineCosts costs{.forward = each.seconds, .backward = each.seconds, .weights = each.seconds};
+    for (const PipelineKind kind : {PipelineKind::gpipe, PipelineKind::one_forward, PipelineKind::zero_bubble}) {
+      const PipelineShape shape{
+          .stages = static_cast<int>(each.replicas.size()), .micro_batches = 48, .replicas = each.replicas};
+      const PipelineTimes times = predict(make_pipeline_order(kind, shape), costs);
+      EXPECT_LT(times.idle_share, 0.12) << to_string(kind) << " " << each.replicas.front();
+    }
+  }
 }
 
 TEST(PipelineOrder, StagesThatWouldWaitForEachOtherAreFound) {
@@ -109,6 +151,9 @@ TEST(PipelineOrder, NamesAndShapesAreChecked) {
   EXPECT_THROW(make_pipeline_order(PipelineKind::gpipe, {.stages = 0}), Error);
   EXPECT_THROW(make_pipeline_order(PipelineKind::gpipe, {.stages = 2, .micro_batches = 2, .chunks = 2}), Error);
   EXPECT_THROW(make_pipeline_order(PipelineKind::interleaved, {.stages = 4, .micro_batches = 6, .chunks = 2}), Error);
+  const PipelineShape unequal{.stages = 2, .micro_batches = 12, .chunks = 2, .replicas = {3, 1}};
+  EXPECT_THROW(make_pipeline_order(PipelineKind::interleaved, unequal), Error);
+  EXPECT_THROW(make_pipeline_order(PipelineKind::gpipe, {.stages = 2, .micro_batches = 4, .replicas = {3, 1}}), Error);
 }
 
 TEST(PipelineOrder, ADrawingShowsTasksAndGaps) {

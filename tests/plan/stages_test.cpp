@@ -33,9 +33,9 @@ class Stages : public testing::Test {
  protected:
   std::vector<Program> compile_all(const Network& network, StageOptions options) const {
     std::vector<Program> programs;
-    for (options.stage = 0; options.stage < std::ssize(options.replicas); ++options.stage) {
-      for (options.replica = 0; options.replica < options.replicas[static_cast<std::size_t>(options.stage)];
-           ++options.replica) {
+    const PipelineShape& shape = options.order.shape;
+    for (options.stage = 0; options.stage < shape.stages; ++options.stage) {
+      for (options.replica = 0; options.replica < shape.replicas_of(options.stage); ++options.replica) {
         CompileOptions compiling;
         compiling.stages = std::make_shared<const StageOptions>(options);
         VariableLayouts layouts;
@@ -48,8 +48,9 @@ class Stages : public testing::Test {
   StageOptions cut(const Network& network, PipelineKind kind, std::vector<int> replicas, int micro_batches) const {
     const int chunks = default_chunks(kind), stages = static_cast<int>(replicas.size());
     return {.cuts = choose_cuts(network.graph, network.fetches, *backend_, stages * chunks),
-            .order = make_pipeline_order(kind, {.stages = stages, .micro_batches = micro_batches, .chunks = chunks}),
-            .replicas = std::move(replicas)};
+            .order = make_pipeline_order(
+                kind,
+                {.stages = stages, .micro_batches = micro_batches, .chunks = chunks, .replicas = std::move(replicas)})};
   }
 
   std::shared_ptr<Backend> backend_ = testkit::make_test_backend("");
@@ -127,8 +128,7 @@ TEST_F(Stages, MayBeginAnywhere) {
   for (std::size_t i = 0; i + 1 < places.size(); i += 3) {
     for (const PipelineKind kind : {PipelineKind::gpipe, PipelineKind::one_forward, PipelineKind::zero_bubble}) {
       const StageOptions options{.cuts = {places[i], places[i + 1]},
-                                 .order = make_pipeline_order(kind, {.stages = 3, .micro_batches = 5}),
-                                 .replicas = {1, 1, 1}};
+                                 .order = make_pipeline_order(kind, {.stages = 3, .micro_batches = 5})};
       EXPECT_TRUE(ends(compile_all(network, options))) << places[i] << " " << to_string(kind);
     }
   }

@@ -22,7 +22,7 @@ StepConfig config_of(std::int64_t batch_size) {
 constexpr MemoryNeed kNeed{.activations = 9e9, .variables = 2e9, .batches = 1e9, .cache = 0};
 
 HostMemory host_with(std::int64_t bytes, int workers = 1) {
-  return {.host = "node1", .workers = workers, .free = {.bytes = bytes, .swap_bytes = 0, .by_group = false}};
+  return {.host = "node1", .workers = workers, .free = {.bytes = bytes, .swap_bytes = 0}};
 }
 
 std::string refusal(const MemoryNeed& need, const HostMemory& memory) {
@@ -38,10 +38,14 @@ std::string refusal(const MemoryNeed& need, const HostMemory& memory) {
 TEST(MemoryCheck, WhatFitsIsNotSpokenOf) { EXPECT_EQ(check_memory(kNeed, host_with(12 * kGB), config_of(100)), ""); }
 
 TEST(MemoryCheck, WhatDoesNotFitIsRefusedWithWhatWould) {
-  EXPECT_EQ(refusal(kNeed, host_with(8 * kGB)),
-            "--batch-size 100: 12.0 GB of memory is needed (activations and scratch 9.0 GB, variables with gradients "
-            "and optimizer state 2.0 GB, batches of input 1.0 GB), but 8.0 GB is available; about 60 images fit; "
-            "--recompute cheap or full uses less");
+  const std::string message = refusal(kNeed, host_with(8 * kGB));
+  EXPECT_EQ(
+      message.find("--batch-size 100: 12.0 GB of memory is needed (activations and scratch 9.0 GB, variables with "
+                   "gradients and optimizer state 2.0 GB, batches of input 1.0 GB), but 8.0 GB is available; about "
+                   "60 images fit; --recompute cheap or full uses less; 2 workers with --batch-size 50 --parallel "
+                   "pipeline:2 need "),
+      0U)
+      << message;
   EXPECT_NE(refusal(kNeed, host_with(kGB)).find("not even one image fits"), std::string::npos);
 }
 
@@ -53,7 +57,7 @@ TEST(MemoryCheck, TheWorkersOfAHostNeedItTogether) {
 
 TEST(MemoryCheck, TheLimitOfAGroupIsNamed) {
   HostMemory memory = host_with(8 * kGB);
-  memory.free.by_group = true;
+  memory.free.limit = perf::FreeMemory::Limit::group;
   const std::string message = refusal(kNeed, memory);
   EXPECT_NE(message.find("8.0 GB is available under the limit of the control group (cgroup);"), std::string::npos)
       << message;

@@ -128,6 +128,14 @@ Layout layout_of(const Communicator& communicator) {
           .most_ranks_per_node = *std::max_element(ranks_of_node.begin(), ranks_of_node.end())};
 }
 
+double predicted_seconds(const CostModel& cost, const Layout& layout, std::int64_t bytes) {
+  if (layout.ranks == 1) return 0;
+  double best = predicted_seconds(kCandidates.front(), cost, layout, bytes);
+  for (const Algorithm candidate : kCandidates)
+    best = std::min(best, predicted_seconds(candidate, cost, layout, bytes));
+  return best;
+}
+
 AllReducer::AllReducer(Communicator& communicator, AllReduceOptions options, const SharedMemory* arena)
     : communicator_(communicator), options_(options), layout_(layout_of(communicator)) {
   if (options.piece_bytes < 64 || options.piece_bytes % 64 != 0) {

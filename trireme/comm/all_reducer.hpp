@@ -62,6 +62,8 @@ struct Layout {
   int most_ranks_per_node = 1;
 };
 Layout layout_of(const Communicator& communicator);
+// The seconds of an all-reduce with `automatic`, by the cost model.
+double predicted_seconds(const CostModel& cost, const Layout& layout, std::int64_t bytes);
 
 class AllReduceAlgorithm;
 

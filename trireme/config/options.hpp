@@ -68,6 +68,7 @@ struct StepOptions {
   std::string autotune = "fast";
   bool exact = false;
   std::string recompute = "none";
+  std::optional<double> memory_limit;     // GB per worker
   std::optional<std::string> tune_cache;  // none: a file in the user's cache folder
   std::int64_t num_intra_threads = 0;     // 0: chosen for the machine
   std::int64_t num_inter_threads = 0;

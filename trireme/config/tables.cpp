@@ -174,6 +174,9 @@ void add_machine(std::vector<Option>& all) {
                                       "Save memory: compute results again for backward instead of keeping them: none, "
                                       "cheap (all but convolutions) or full",
                                       {.names = {"none", "cheap", "full"}}),
+       entry<&StepOptions::memory_limit>("memory-limit",
+                                         "GB that each worker may use on the host (default: its share of what is free)",
+                                         {.range = kAboveZero}),
        entry<&StepOptions::num_intra_threads>(
            "num-intra-threads",
            "Threads of one operation, divided over the groups of --batch-split; 0: one per usable core",
@@ -218,7 +221,7 @@ void add_workers(std::vector<Option>& all) {
        workers<&DistributionOptions::parallel>(
            "parallel",
            "What workers share: data (each has all layers), pipeline:S (S stages of equally many workers each), "
-           "hybrid:3-1 (the workers of each stage), or a JSON file with stages",
+           "hybrid:3-1 (the workers of each stage), a JSON file with stages, or auto: the fastest by measurements",
            {.label = "{}"}),
        workers<&DistributionOptions::micro_batches>(
            "micro-batches",

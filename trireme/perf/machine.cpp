@@ -1,6 +1,7 @@
 #include "trireme/perf/machine.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -151,9 +152,22 @@ FreeMemory free_memory() {
                   .swap_bytes = kib_line("/proc/meminfo", "SwapFree")};
   const std::optional<double> left = memory_left();
   if (left && *left < static_cast<double>(free.bytes)) {
-    free = {.bytes = static_cast<std::int64_t>(*left), .swap_bytes = 0, .by_group = true};
+    free = {.bytes = static_cast<std::int64_t>(*left), .swap_bytes = 0, .limit = FreeMemory::Limit::group};
   }
   return free;
+}
+
+std::optional<std::int64_t> process_memory_left() {
+  std::optional<std::int64_t> least;
+  const auto consider = [&](__rlimit_resource_t resource, const char* used) {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+    const std::int64_t left = static_cast<std::int64_t>(limit.rlim_cur) - kib_line("/proc/self/status", used);
+    least = std::min(least.value_or(left), std::max<std::int64_t>(left, 0));
+  };
+  consider(RLIMIT_AS, "VmSize");
+  consider(RLIMIT_DATA, "VmData");
+  return least;
 }
 
 double current_load(std::chrono::milliseconds during) {

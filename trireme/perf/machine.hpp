@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,10 +43,11 @@ Machine read_machine(double load);
 // Memory that can be allocated without anything being killed: of the machine, and within this process's cgroup limits.
 struct FreeMemory {
   std::int64_t bytes = 0;
-  std::int64_t swap_bytes = 0;  // additional, slow
-  bool by_group = false;        // the cgroup's limit is the tighter one
+  std::int64_t swap_bytes = 0;                                                               // additional, slow
+  enum class Limit : std::uint8_t { machine, group, process, user } limit = Limit::machine;  // the tightest one
 };
 FreeMemory free_memory();
+std::optional<std::int64_t> process_memory_left();  // under `ulimit -v` and `ulimit -d`; nothing: no limit
 
 // Threads that run or wait for a core, averaged over `during` from now, without the calling one. Unlike the number of
 // busy cores it keeps growing when all are busy.

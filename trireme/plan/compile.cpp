@@ -93,7 +93,7 @@ Program Compiler::run() {
   add_fetches();
   program_.recomputation = measure_recomputation(program_, plan_.copies, in_place_, options_);
   if (const StageOptions* stages = options_.stages.get())
-    keep_stage(program_, in_place_, divide(graph(), stages->cuts), *stages);
+    keep_stage(program_, in_place_, divide(graph(), stages->cuts, plan_.copies), *stages);
   program_.memory = plan_memory(program_, in_place_, options_);
   program_.graph = std::move(plan_.graph);
   return std::move(program_);
@@ -329,7 +329,9 @@ Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backe
   if (options.fuse) {
     plan = fuse_all_updates(std::move(plan), options.update_bytes, owners, owners_of_statistics);
   }
-  plan = recompute(std::move(plan), options.recompute);
+  std::vector<bool> kept;
+  if (options.stages != nullptr) kept = crossing_nodes(*plan.graph, divide(*plan.graph, options.stages->cuts));
+  plan = recompute(std::move(plan), options.recompute, kept);
   CompileOptions on_device = options;
   on_device.inter_threads = std::max(options.inter_threads, backend.device().streams());
   return Compiler(std::move(plan), backend, on_device, variable_layouts).run();

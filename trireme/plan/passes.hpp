@@ -26,8 +26,9 @@ VariableOwners divide_by_rule(const Graph& graph, const VariableOwners& owners);
 
 // Recomputation: drops forward results that only backward needs and computes them again right before, to save memory.
 // Copies of nodes, listed in PlanGraph::copies, precede the first backward node that reads them; batch norm's reuse the
-// statistics. Returns the graph unchanged if recompute is none or there is no backward.
-PlanGraph recompute(PlanGraph graph, Recompute recompute);
+// statistics. Returns the graph unchanged if recompute is none or there is no backward. kept: nodes whose results are
+// not dropped; empty: any may be.
+PlanGraph recompute(PlanGraph graph, Recompute recompute, const std::vector<bool>& kept = {});
 
 // Per instruction, the (input, output) positions whose memory may be the same.
 using InPlacePairs = std::vector<std::vector<std::pair<int, int>>>;

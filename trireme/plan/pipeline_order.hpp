@@ -30,12 +30,16 @@ std::optional<PipelineKind> find_pipeline_kind(std::string_view name);
 struct PipelineShape {
   int stages = 1;
   int micro_batches = 1;
-  int chunks = 1;  // parts of the network per stage; stage s has the parts s, s + stages, ...
+  int chunks = 1;                  // parts of the network per stage; stage s has the parts s, s + stages, ...
+  std::vector<int> replicas = {};  // [stage]: workers, of which m % replicas gets micro-batch m; empty: one each
 
   int parts() const { return stages * chunks; }
+  int replicas_of(int stage) const { return replicas.empty() ? 1 : replicas[static_cast<std::size_t>(stage)]; }
+  int workers_from(int stage) const;  // of this stage and those behind it
 };
 
-// Without the updates, which follow a part's last task, and the transfers, which follow from the network.
+// Without the updates, which follow a part's last task, and the transfers, which follow from the network. A worker does
+// those tasks of its stage that are for its micro-batches.
 struct PipelineOrder {
   struct Task {
     PipelineTask kind = PipelineTask::forward;
@@ -54,14 +58,15 @@ struct PipelineOrder {
 PipelineOrder make_pipeline_order(PipelineKind kind, const PipelineShape& shape);
 int default_chunks(PipelineKind kind);  // parts per stage
 
-// Seconds per task of a part, and of a transfer between neighboring parts of different stages.
+// Seconds per task of a part, and of a micro-batch's transfers between a part and the next, which take turns on the
+// links of both workers.
 struct PipelineCosts {
   std::vector<double> forward, backward, weights;  // [part]; backward without weights
-  double transfer = 0;
+  std::vector<double> transfer = {};               // [part before]; empty: none
 };
 
-// The order that results if each stage always takes the most urgent task that is ready: backward, then forward as
-// long as no more than `kept` micro-batches are kept per part, then weights.
+// The order that results if each worker always takes the most urgent task that is ready: backward, then forward as
+// long as its stage keeps no more than `kept` micro-batches per part, then weights.
 PipelineOrder list_order(const PipelineShape& shape, const PipelineCosts& costs, bool splits_backward, int kept);
 
 struct PipelineTimes {
@@ -69,11 +74,10 @@ struct PipelineTimes {
     double start = 0, end = 0;
   };
   std::vector<std::vector<Span>> tasks;  // [stage][task]
-  std::vector<double> busy;              // [stage]
-  std::vector<int> kept;                 // [stage]: micro-batches, counted per part, that are kept at the same time
+  std::vector<double> busy;              // [stage]: mean of its workers
+  std::vector<int> kept;  // [stage]: micro-batches, counted per part, that a worker keeps at the same time
   double total = 0;
-
-  double idle_share() const;  // of all stages
+  double idle_share = 0;  // of all workers
 };
 // Error(failed) if the stages would wait for each other forever.
 PipelineTimes predict(const PipelineOrder& order, const PipelineCosts& costs);

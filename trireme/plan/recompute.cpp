@@ -72,7 +72,8 @@ struct RunStep {
 // its results at once; so several cuts are tried and judged by the memory of the whole run.
 class RecomputeChoice {
  public:
-  RecomputeChoice(const Graph& graph, std::span<const Tensor> fetches, Recompute recompute);
+  RecomputeChoice(const Graph& graph, std::span<const Tensor> fetches, Recompute recompute,
+                  const std::vector<bool>& kept);
 
   // The run with the least memory, or slightly more with less work. Without copies if that is as good.
   std::vector<RunStep> best_run();
@@ -93,7 +94,7 @@ class RecomputeChoice {
 
   void find_backward();
   void find_bytes();
-  void find_candidates(std::span<const Tensor> fetches, Recompute recompute);
+  void find_candidates(std::span<const Tensor> fetches, Recompute recompute, const std::vector<bool>& kept);
   // Ends of segments of at most this many bytes that minimize what is kept.
   std::vector<int> cut(std::int64_t segment_bytes) const;
   // Sets dropped_ if only some segments run again.
@@ -115,14 +116,15 @@ class RecomputeChoice {
   std::vector<std::int64_t> bytes_;        // in the arena, by number of an original
 };
 
-RecomputeChoice::RecomputeChoice(const Graph& graph, std::span<const Tensor> fetches, Recompute recompute)
+RecomputeChoice::RecomputeChoice(const Graph& graph, std::span<const Tensor> fetches, Recompute recompute,
+                                 const std::vector<bool>& kept)
     : graph_(graph),
       backward_(graph.nodes().size(), false),
       position_(graph.nodes().size(), -1),
       dropped_(graph.nodes().size(), false) {
   find_backward();
   find_bytes();
-  find_candidates(fetches, recompute);
+  find_candidates(fetches, recompute, kept);
 }
 
 void RecomputeChoice::find_backward() {
@@ -146,7 +148,8 @@ void RecomputeChoice::find_bytes() {
   }
 }
 
-void RecomputeChoice::find_candidates(std::span<const Tensor> fetches, Recompute recompute) {
+void RecomputeChoice::find_candidates(std::span<const Tensor> fetches, Recompute recompute,
+                                      const std::vector<bool>& kept) {
   const std::size_t count = graph_.nodes().size();
   std::vector<bool> fed(count, false), read_forward(count, false), read_backward(count, false), fetched(count, false);
   for (const Tensor& fetch : fetches) fetched[fetch.node] = true;
@@ -163,6 +166,7 @@ void RecomputeChoice::find_candidates(std::span<const Tensor> fetches, Recompute
       forward_bytes += static_cast<double>(node.outputs[0].bytes());
   }
   for (const Node& node : graph_.nodes()) {
+    if (!kept.empty() && kept[node.id]) continue;
     if (backward_[node.id] || !can_run_again(node, recompute) || !fed[node.id] || !read_forward[node.id] ||
         fetched[node.id] || static_cast<double>(node.outputs[0].bytes()) < kWorthDropping * forward_bytes) {
       continue;
@@ -392,9 +396,9 @@ class WithoutCopies {
 
 }  // namespace
 
-PlanGraph recompute(PlanGraph from, Recompute recompute) {
+PlanGraph recompute(PlanGraph from, Recompute recompute, const std::vector<bool>& kept) {
   if (recompute == Recompute::none) return from;
-  RecomputeChoice choice(*from.graph, from.fetches, recompute);
+  RecomputeChoice choice(*from.graph, from.fetches, recompute, kept);
   const std::vector<RunStep> steps = choice.best_run();
   if (std::none_of(steps.begin(), steps.end(), [](const RunStep& step) { return step.copy; })) return from;
 

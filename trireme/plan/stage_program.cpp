@@ -73,7 +73,7 @@ class StageProgram {
   int stage_of(std::size_t instruction) const {
     return place(instruction).part < 0 ? -1 : order_.stage_of(place(instruction).part);
   }
-  int replicas(int stage) const { return options_.replicas[index(stage)]; }
+  int replicas(int stage) const { return order_.shape.replicas_of(stage); }
 
   void find_places(const Parts& parts) {
     const auto& instructions = whole_.instructions;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
+#include <set>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/nearest_name.hpp"
@@ -20,8 +20,8 @@ bool is_source(const Node& node) {
 
 class Divider {
  public:
-  Divider(const Graph& graph, const std::vector<std::string>& cuts)
-      : graph_(graph), cuts_(cuts), parts_{std::vector<Parts::Place>(graph.nodes().size())} {
+  Divider(const Graph& graph, const std::vector<std::string>& cuts, const std::unordered_map<NodeId, NodeId>& copies)
+      : graph_(graph), cuts_(cuts), copies_(copies), parts_{std::vector<Parts::Place>(graph.nodes().size())} {
     const std::size_t count = graph.nodes().size();
     constant_.assign(count, false);
     backward_.assign(count, false);
@@ -60,7 +60,8 @@ class Divider {
     }
   }
   bool is_forward(const Node& node) const {
-    return !is_source(node) && !constant_[index(node.id)] && !backward_[index(node.id)] && !is_update(node.op);
+    return !is_source(node) && !constant_[index(node.id)] && !backward_[index(node.id)] && !is_update(node.op) &&
+           !copies_.contains(node.id);
   }
 
   // By position.
@@ -122,6 +123,8 @@ class Divider {
   void place_backward() {
     for (const Node& node : graph_.nodes()) {
       Parts::Place& own = place(node.id);
+      if (const auto copy = copies_.find(node.id); copy != copies_.end())
+        own = {place(copy->second).part, Phase::backward};
       if (!backward_[index(node.id)] || constant_[index(node.id)] || own.phase == Phase::weights) continue;
       int values = -1, gradients = std::numeric_limits<int>::max();
       for (const Tensor& input : node.inputs) {
@@ -165,69 +168,101 @@ class Divider {
 
   const Graph& graph_;
   const std::vector<std::string>& cuts_;
+  const std::unordered_map<NodeId, NodeId>& copies_;
   Parts parts_;
   std::vector<bool> constant_, backward_;       // [node]
   std::vector<std::vector<NodeId>> consumers_;  // [node]
 };
 
-// About what a core computes and moves.
-double seconds_of(const Node& node) {
-  const Cost work = cost(node);
-  return work.flops / 5e10 + work.bytes / 5e9;
-}
+// A node at which a part may begin, and the work of forward before it: backward's is in proportion to it.
+struct CutPlace {
+  std::string name;
+  double before = 0;
+};
 
-std::vector<std::string> balanced_cuts(const Graph& graph, int parts) {
-  // Of the nodes at which a part may begin, the work up to there: forward's, as backward's is in proportion to it.
+// `all`: of forward.
+std::vector<CutPlace> cut_places(const Graph& graph, double& all) {
   const Parts whole = divide(graph, {});
-  std::vector<const Node*> places;
-  std::vector<double> before;
-  double sum = 0;
+  std::vector<CutPlace> places;
+  std::vector<std::size_t> first_place(graph.nodes().size(), 0);  // of a variable: the place of its first reader
   for (const Node& node : graph.nodes()) {
     const Parts::Place& place = whole.nodes[static_cast<std::size_t>(node.id)];
     if (place.part < 0 || place.phase != Phase::forward || is_source(node) || is_update(node.op)) continue;
-    if (node.outputs[0].shape.rank() > 1) {  // not the loss
-      places.push_back(&node);
-      before.push_back(sum);
+    if (node.outputs[0].shape.rank() > 1) places.push_back({node.name, all});  // not the loss
+    for (const Tensor& input : node.inputs) {
+      if (graph.node(input).as<op::Variable>() == nullptr) continue;
+      std::size_t& first = first_place[static_cast<std::size_t>(input.node)];
+      if (first == 0) first = std::max<std::size_t>(places.size(), 1);
+      if (places.size() <= first) continue;
+      places.resize(first);  // all readers of a variable are in one part
+      for (std::size_t& each : first_place) each = std::min(each, first);
     }
-    sum += seconds_of(node);
+    all += rough_seconds(node);
   }
+  return places;
+}
+
+std::vector<std::string> balanced_cuts(const Graph& graph, int parts, std::vector<int> workers) {
+  double sum = 0;
+  const std::vector<CutPlace> places = cut_places(graph, sum);
   if (static_cast<int>(places.size()) < parts) {
     bad_input("{} parts: this network has only {} operations in which a part can begin", parts, places.size());
   }
-  // The smallest limit that every part can keep to.
+  workers.resize(static_cast<std::size_t>(parts), 1);
+  // The smallest limit of work per worker that every part can keep to.
   const auto cuts_for = [&](double limit) {
     std::vector<std::size_t> cuts;
     double begin = 0;
     for (std::size_t i = 1; i < places.size(); ++i) {
-      const double end = i + 1 < places.size() ? before[i + 1] : sum;
+      const double end = i + 1 < places.size() ? places[i + 1].before : sum;
       const std::size_t left = places.size() - i;  // as many parts as are left need a place each
       const auto missing =
           static_cast<std::size_t>(parts) - 1 - std::min(cuts.size(), static_cast<std::size_t>(parts) - 1);
-      if ((end - begin > limit || left <= missing) && cuts.size() + 1 < static_cast<std::size_t>(parts)) {
+      const bool is_full = missing > 0 && end - begin > limit * workers[cuts.size()];
+      if ((is_full || left <= missing) && missing > 0) {
         cuts.push_back(i);
-        begin = before[i];
+        begin = places[i].before;
       }
     }
-    return std::pair(cuts, sum - begin <= limit);
+    return std::pair(cuts, sum - begin <= limit * workers.back());
   };
-  double low = sum / parts, high = sum;
+  double low = 0, high = sum;
   for (int i = 0; i < 50; ++i) {
     const double middle = (low + high) / 2;
     (cuts_for(middle).second ? high : low) = middle;
   }
   std::vector<std::string> names;
-  for (const std::size_t at : cuts_for(high).first) names.push_back(places[at]->name);
+  for (const std::size_t at : cuts_for(high).first) names.push_back(places[at].name);
   return names;
+}
+
+PlanGraph as_seen_by(const Backend& backend, const Graph& graph, std::span<const Tensor> fetches) {
+  return fuse_operations(prune(graph, fetches), backend.masks_from_src());
 }
 
 }  // namespace
 
 int StageOptions::rank_of(int stage_of_rank, int micro_batch) const {
-  return std::accumulate(replicas.begin(), replicas.begin() + stage_of_rank, 0) +
-         micro_batch % replicas[static_cast<std::size_t>(stage_of_rank)];
+  const PipelineShape& shape = order.shape;
+  return shape.workers_from(0) - shape.workers_from(stage_of_rank) + micro_batch % shape.replicas_of(stage_of_rank);
 }
 
-Parts divide(const Graph& graph, const std::vector<std::string>& cuts) { return Divider(graph, cuts).run(); }
+Parts divide(const Graph& graph, const std::vector<std::string>& cuts,
+             const std::unordered_map<NodeId, NodeId>& copies) {
+  return Divider(graph, cuts, copies).run();
+}
+
+std::vector<bool> crossing_nodes(const Graph& graph, const Parts& parts) {
+  std::vector<bool> crossing(graph.nodes().size(), false);
+  for (const Node& node : graph.nodes()) {
+    for (const Tensor& input : node.inputs) {
+      const int from = parts.nodes[static_cast<std::size_t>(input.node)].part;
+      if (from != parts.nodes[static_cast<std::size_t>(node.id)].part)
+        crossing[static_cast<std::size_t>(input.node)] = true;
+    }
+  }
+  return crossing;
+}
 
 VariableOwners owners_by_part(const PlanGraph& graph, const Parts& parts, const VariableOwners& owners) {
   VariableOwners result;
@@ -243,18 +278,38 @@ VariableOwners owners_by_part(const PlanGraph& graph, const Parts& parts, const 
   return result;
 }
 
+// About what a core computes and moves.
+double rough_seconds(const Node& node) {
+  const Cost work = cost(node);
+  return work.flops / 5e10 + work.bytes / 5e9;
+}
+
+std::vector<std::string> possible_cuts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend) {
+  double sum = 0;
+  std::vector<std::string> names;
+  for (const CutPlace& place : cut_places(*as_seen_by(backend, graph, fetches).graph, sum)) names.push_back(place.name);
+  if (!names.empty()) names.erase(names.begin());  // the network begins there
+  return names;
+}
+
 std::vector<std::string> choose_cuts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
-                                     int parts) {
-  return balanced_cuts(*fuse_operations(prune(graph, fetches), backend.masks_from_src()).graph, parts);
+                                     int parts, const std::vector<int>& workers) {
+  return balanced_cuts(*as_seen_by(backend, graph, fetches).graph, parts, workers);
 }
 
 std::vector<PartWork> work_of_parts(const Graph& whole, std::span<const Tensor> fetches, const Backend& backend,
-                                    const std::vector<std::string>& cuts) {
-  const PlanGraph plan = fuse_operations(prune(whole, fetches), backend.masks_from_src());
+                                    const std::vector<std::string>& cuts,
+                                    const std::function<double(const Node&)>& seconds) {
+  const PlanGraph plan = as_seen_by(backend, whole, fetches);
   const Graph& graph = *plan.graph;
   const Parts parts = divide(graph, cuts);
   std::vector<PartWork> work(cuts.size() + 1);
-  std::map<std::pair<std::pair<NodeId, int>, int>, bool> sent;
+  struct Readers {
+    std::set<int> parts;
+    int last_of_forward = -1;
+    bool in_backward = false;
+  };
+  std::map<std::pair<NodeId, int>, Readers> readers;  // of a tensor
   for (const Node& node : graph.nodes()) {
     const Parts::Place& place = parts.nodes[static_cast<std::size_t>(node.id)];
     if (place.part < 0) continue;
@@ -264,17 +319,32 @@ std::vector<PartWork> work_of_parts(const Graph& whole, std::span<const Tensor> 
       continue;
     }
     if (is_source(node)) continue;
-    const double seconds = seconds_of(node);
     (place.phase == Phase::forward    ? own.forward
      : place.phase == Phase::backward ? own.backward
-                                      : own.weights) += seconds;
+                                      : own.weights) += seconds(node);
     for (const Tensor& input : node.inputs) {
-      const int from = parts.nodes[static_cast<std::size_t>(input.node)].part;
-      if (from < 0 || from == place.part ||
-          !sent.emplace(std::pair(std::pair(input.node, input.output), place.part), true).second)
-        continue;
-      work[static_cast<std::size_t>(from)].sent_bytes += input.type().bytes();
+      if (is_source(graph.node(input))) continue;
+      Readers& of = readers[{input.node, input.output}];
+      of.parts.insert(place.part);
+      if (place.phase == Phase::forward) {
+        of.last_of_forward = std::max(of.last_of_forward, place.part);
+      } else {
+        of.in_backward = true;
+      }
     }
+  }
+  for (const auto& [tensor, of] : readers) {
+    const Parts::Place& from = parts.nodes[static_cast<std::size_t>(tensor.first)];
+    if (from.part < 0) continue;
+    const std::int64_t bytes = graph.node(tensor.first).outputs[static_cast<std::size_t>(tensor.second)].bytes();
+    PartWork& own = work[static_cast<std::size_t>(from.part)];
+    for (const int part : of.parts) {
+      if (part != from.part) own.sent_bytes += bytes;
+    }
+    if (from.phase != Phase::forward) continue;
+    for (int part = from.part; part < of.last_of_forward; ++part)
+      work[static_cast<std::size_t>(part)].crossing_bytes += bytes;
+    if (of.in_backward) own.kept_bytes += bytes;
   }
   return work;
 }

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "trireme/plan/passes.hpp"
@@ -17,8 +19,7 @@ namespace trireme {
 struct StageOptions {
   std::vector<std::string> cuts;  // of the nodes after fusing, those at which the parts 1, 2, ... begin, in order
   PipelineOrder order;
-  std::vector<int> replicas;  // [stage]: processes. Micro-batch m belongs to the replica m % replicas.
-  // The one to compile for.
+  // The worker to compile for.
   int stage = 0;
   int replica = 0;
 
@@ -35,25 +36,37 @@ struct Parts {
   };
   std::vector<Place> nodes;  // [node of the graph]; a variable's part is that of its readers
 };
-// Error(bad_input) if a cut names no node, or parts on both sides of it use a variable.
-Parts divide(const Graph& graph, const std::vector<std::string>& cuts);
+// Error(bad_input) if a cut names no node, or parts on both sides of it use a variable. copies: of nodes of forward, to
+// compute them again in backward, and what they repeat.
+Parts divide(const Graph& graph, const std::vector<std::string>& cuts,
+             const std::unordered_map<NodeId, NodeId>& copies = {});
+
+// By node: some other part reads its results.
+std::vector<bool> crossing_nodes(const Graph& graph, const Parts& parts);
 
 // What one update writes belongs to one part, and its gradients are complete in one phase.
 VariableOwners owners_by_part(const PlanGraph& graph, const Parts& parts, const VariableOwners& owners);
 
-// Cuts that make the most expensive part of what the fetches need as cheap as possible, as a backend sees the graph.
+// Where a part of what the fetches need may begin, as a backend sees the graph, in order.
+std::vector<std::string> possible_cuts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend);
+
+// Cuts that make the most expensive part as cheap as possible; workers: that share a part's work, empty: one each.
 // Error(bad_input) if there are not enough places.
 std::vector<std::string> choose_cuts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
-                                     int parts);
+                                     int parts, const std::vector<int>& workers = {});
 
-// Work and crossing bytes of each part of a graph, forward and backward, for one micro-batch.
+// What a part of a graph does for one micro-batch.
 struct PartWork {
-  double forward = 0, backward = 0, weights = 0;  // seconds, roughly
+  double forward = 0, backward = 0, weights = 0;  // seconds
   std::int64_t sent_bytes = 0;                    // to other parts
+  std::int64_t crossing_bytes = 0;                // results of forward, of this and earlier parts, that later ones read
+  std::int64_t kept_bytes = 0;                    // results of forward that backward reads
   std::int64_t variable_bytes = 0;
 };
+double rough_seconds(const Node& node);  // of an operation, from its flops and bytes
 std::vector<PartWork> work_of_parts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
-                                    const std::vector<std::string>& cuts);
+                                    const std::vector<std::string>& cuts,
+                                    const std::function<double(const Node&)>& seconds = rough_seconds);
 
 // Replaces a program of one micro-batch.
 void keep_stage(Program& program, InPlacePairs& in_place, const Parts& parts, const StageOptions& options);

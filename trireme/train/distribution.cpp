@@ -190,6 +190,7 @@ void add_json(const DistributionConfig& config, Json& json) {
                           ? Json("auto")
                           : Json(static_cast<double>(config.bucket_bytes) / static_cast<double>(kMegabyte));
   json["servers"] = config.servers;
+  if (config.pipeline.is_automatic) json["parallel"] = config.pipeline.text();
   if (config.pipeline.is_used()) {
     json["parallel"] = config.pipeline.text();
     if (!config.pipeline.cuts.empty()) json["cuts"] = config.pipeline.cuts;

@@ -1,7 +1,9 @@
 #include "trireme/train/memory_check.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "trireme/backend/registry.hpp"
@@ -35,6 +37,36 @@ std::string parts_text(const MemoryNeed& need) {
   return text;
 }
 
+// The smallest pipeline that fits; nothing if none does or the options exclude pipelines.
+std::string pipeline_advice(const StepConfig& config, double room) {
+  const DistributionConfig& distribution = config.distribution;
+  const bool trains_alike = distribution.workers == 1 || distribution.update == VariableUpdate::all_reduce;
+  if (config.options.forward_only || config.on_gpu() || distribution.uses_servers() || !trains_alike ||
+      distribution.pipeline.is_used() || distribution.sync_batch_norm || config.precision == Precision::fp16) {
+    return "";
+  }
+  constexpr std::array kStages{2, 4, 8};
+  for (const int stages : kStages) {
+    StepConfig other = config;
+    other.distribution.workers = std::max(stages, distribution.workers);
+    const std::int64_t images = config.global_batch_size();
+    if (images % other.distribution.workers != 0 || other.distribution.workers % stages != 0) continue;
+    other.batch_size = images / other.distribution.workers;
+    PipelineConfig& pipeline = other.distribution.pipeline;
+    pipeline.replicas.assign(static_cast<std::size_t>(stages), other.distribution.workers / stages);
+    try {
+      divide_batch(pipeline, images);
+      const MemoryNeed need = planned_memory(other);
+      if (need.total() > room) continue;
+      return fmt::format("; {} workers with --batch-size {} --parallel {} need {} each", other.distribution.workers,
+                         other.batch_size, pipeline.text(), format_bytes(need.total()));
+    } catch (const Error&) {
+      return "";  // too few layers
+    }
+  }
+  return "";
+}
+
 std::string advice(const MemoryNeed& need, double room, const StepConfig& config) {
   const double fitting =
       std::floor(static_cast<double>(config.batch_size) * (room - need.variables - need.cache) / need.with_batch());
@@ -42,7 +74,7 @@ std::string advice(const MemoryNeed& need, double room, const StepConfig& config
       fitting >= 1 ? fmt::format("about {} images fit", format_count(fitting)) : "not even one image fits";
   if (!config.options.forward_only && config.recompute != Recompute::full)
     text += "; --recompute cheap or full uses less";
-  return text;
+  return text + pipeline_advice(config, room);
 }
 
 // Upper bound, quick to compute: separate memory for every result of the graph.
@@ -64,7 +96,45 @@ MemoryNeed most_memory(const StepConfig& config) {
   return need;
 }
 
-// From the plan, with untimed kernels. Of a pipeline, that of the stage which needs most.
+template <typename Of>
+MemoryNeed sum(const std::vector<StepConfig>& programs, Of of) {
+  MemoryNeed all;
+  for (const StepConfig& program : programs) all += of(program);
+  return all;
+}
+
+}  // namespace
+
+std::vector<HostMemory> host_memories(comm::Communicator& workers, std::optional<double> per_worker) {
+  workers.set_context("comparing the available memory");
+  struct Own {
+    perf::FreeMemory host;
+    std::int64_t process = std::numeric_limits<std::int64_t>::max();
+  };
+  Own own{.host = perf::free_memory()};
+  if (const auto left = perf::process_memory_left()) own.process = *left;
+  const std::vector<Own> all = comm::all_gather_value(workers, own);
+  std::map<int, HostMemory> by_node;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const comm::Member& member = workers.members()[rank];
+    const auto [node, is_new] = by_node.try_emplace(member.node, HostMemory{member.host, 0, all[rank].host});
+    ++node->second.workers;
+    if (all[rank].host.bytes < node->second.free.bytes) node->second.free = all[rank].host;
+  }
+  const auto limit = [](HostMemory& host, double bytes, perf::FreeMemory::Limit reason) {
+    if (bytes * host.workers >= static_cast<double>(host.free.bytes)) return;
+    host.free = {.bytes = static_cast<std::int64_t>(bytes) * host.workers, .swap_bytes = 0, .limit = reason};
+  };
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    HostMemory& host = by_node.at(workers.members()[rank].node);
+    limit(host, static_cast<double>(all[rank].process), perf::FreeMemory::Limit::process);
+    if (per_worker) limit(host, *per_worker, perf::FreeMemory::Limit::user);
+  }
+  std::vector<HostMemory> hosts;
+  for (auto& [node, memory] : by_node) hosts.push_back(std::move(memory));
+  return hosts;
+}
+
 MemoryNeed planned_memory(const StepConfig& config) {
   Graph graph;
   const StepGraph step = build_step(graph, config);
@@ -89,30 +159,6 @@ MemoryNeed planned_memory(const StepConfig& config) {
   }
   add_input(config, most);
   return most;
-}
-
-template <typename Of>
-MemoryNeed sum(const std::vector<StepConfig>& programs, Of of) {
-  MemoryNeed all;
-  for (const StepConfig& program : programs) all += of(program);
-  return all;
-}
-
-}  // namespace
-
-std::vector<HostMemory> host_memories(comm::Communicator& workers) {
-  workers.set_context("comparing the available memory");
-  const std::vector<perf::FreeMemory> free = comm::all_gather_value(workers, perf::free_memory());
-  std::map<int, HostMemory> by_node;
-  for (std::size_t rank = 0; rank < free.size(); ++rank) {
-    const comm::Member& member = workers.members()[rank];
-    const auto [node, is_new] = by_node.try_emplace(member.node, HostMemory{member.host, 0, free[rank]});
-    ++node->second.workers;
-    if (free[rank].bytes < node->second.free.bytes) node->second.free = free[rank];
-  }
-  std::vector<HostMemory> hosts;
-  for (auto& [node, memory] : by_node) hosts.push_back(std::move(memory));
-  return hosts;
 }
 
 MemoryNeed& MemoryNeed::operator+=(const MemoryNeed& other) {
@@ -140,7 +186,10 @@ std::vector<std::string> check_memory(const std::vector<StepConfig>& programs, c
 }
 
 std::string check_memory(const MemoryNeed& need, const HostMemory& memory, const StepConfig& step) {
-  if (memory.free.bytes <= 0 && !memory.free.by_group) return "";  // the system does not say
+  constexpr std::array<std::string_view, 4> kLimits{"", " under the limit of the control group (cgroup)",
+                                                    " under `ulimit`", " under --memory-limit"};
+  const auto limit = static_cast<std::size_t>(memory.free.limit);
+  if (memory.free.bytes <= 0 && limit == 0) return "";  // the system does not say
   const double all = memory.workers * need.total();
   const auto free = static_cast<double>(memory.free.bytes);
   if (all <= free) return "";
@@ -148,8 +197,7 @@ std::string check_memory(const MemoryNeed& need, const HostMemory& memory, const
       memory.workers == 1 ? "" : fmt::format(" for each of {} workers on {}", memory.workers, memory.host);
   const std::string needed =
       fmt::format("--batch-size {}: {} of memory is needed{} ({}), but {} is available{}", step.batch_size,
-                  format_bytes(need.total()), who, parts_text(need), format_bytes(free),
-                  memory.free.by_group ? " under the limit of the control group (cgroup)" : "");
+                  format_bytes(need.total()), who, parts_text(need), format_bytes(free), kLimits[limit]);
   const std::string better = advice(need, free / memory.workers, step);
   if (all <= free + static_cast<double>(memory.free.swap_bytes)) {
     return fmt::format("{}: the rest will be swapped to disk, which is slow; {}", needed, better);

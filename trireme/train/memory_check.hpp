@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,12 @@ struct HostMemory {
   perf::FreeMemory free = {};
 };
 
-// Collective: all hosts of the workers. Everyone reads the free memory before anyone allocates.
-std::vector<HostMemory> host_memories(comm::Communicator& workers);
+// Collective: all hosts of the workers. Everyone reads the free memory before anyone allocates. per_worker: bytes that
+// the user allows each.
+std::vector<HostMemory> host_memories(comm::Communicator& workers, std::optional<double> per_worker = {});
+
+// From the plan, with untimed kernels. Of a pipeline, that of the stage which needs most.
+MemoryNeed planned_memory(const StepConfig& config);
 
 // Checks, per host, the programs a worker holds at once, the step first. Plans them (kernels untimed) only if they
 // might not fit with separate memory per result. Error(bad_input) says what is needed, what is there and what to do.

@@ -15,8 +15,8 @@ constexpr int kMicroBatchesPerStage = 4;  // idle time is then a fifth of the wh
 
 [[noreturn]] void refuse(const std::string& text, const std::string& problem) {
   bad_input(
-      "--parallel {}: {}; allowed are data, pipeline:STAGES, hybrid:A-B-... (workers of each stage), or a JSON "
-      "file with stages",
+      "--parallel {}: {}; allowed are data, pipeline:STAGES, hybrid:A-B-... (workers of each stage), a JSON file "
+      "with stages, or auto",
       text, problem);
 }
 
@@ -85,6 +85,7 @@ PipelineConfig::Place PipelineConfig::place_of(int rank) const {
 }
 
 std::string PipelineConfig::text() const {
+  if (!is_used()) return is_automatic ? "auto" : "data";
   const bool is_plain = std::ranges::all_of(replicas, [&](int each) { return each == replicas.front(); });
   return is_plain ? fmt::format("pipeline:{}", stages()) : fmt::format("hybrid:{}", fmt::join(replicas, "-"));
 }
@@ -101,14 +102,16 @@ PipelineConfig resolve_pipeline(const DistributionOptions& options, int workers)
     config.replicas = parse_hybrid(text, std::string_view(text).substr(kHybrid.size()));
   } else if (text.ends_with(".json")) {
     read_stages(text, config);
+  } else if (text == "auto") {
+    config.is_automatic = workers > 1;
   } else if (text != "data") {
     refuse(text, "unknown");
   }
   if (!config.is_used()) {
-    if (options.micro_batches)
-      bad_input("--micro-batches has no effect without a pipeline: --parallel pipeline:STAGES");
-    if (options.schedule != "auto")
-      bad_input("--schedule has no effect without a pipeline: --parallel pipeline:STAGES");
+    const std::string_view why =
+        text == "auto" ? "with --parallel auto, which chooses it" : "without a pipeline: --parallel pipeline:STAGES";
+    if (options.micro_batches) bad_input("--micro-batches has no effect {}", why);
+    if (options.schedule != "auto") bad_input("--schedule has no effect {}", why);
     return config;
   }
   const int needed = std::accumulate(config.replicas.begin(), config.replicas.end(), 0);
@@ -124,8 +127,9 @@ PipelineConfig resolve_pipeline(const DistributionOptions& options, int workers)
 }
 
 void divide_batch(PipelineConfig& config, std::int64_t global_batch) {
-  std::int64_t unit = default_chunks(config.kind) > 1 ? config.stages() : 1;
+  std::int64_t unit = 1;
   for (const int replicas : config.replicas) unit = std::lcm<std::int64_t>(unit, replicas);
+  if (default_chunks(config.kind) > 1) unit *= config.stages();
   const auto fits = [&](std::int64_t count) { return count % unit == 0 && global_batch % count == 0; };
   std::vector<std::int64_t> fitting;
   for (std::int64_t count = 1; count <= std::min<std::int64_t>(global_batch, 1 << 16); ++count) {
@@ -148,10 +152,15 @@ std::shared_ptr<const StageOptions> stage_options(const PipelineConfig& config, 
                                                   std::span<const Tensor> fetches, const Backend& backend, int rank) {
   const int chunks = default_chunks(config.kind);
   auto options = std::make_shared<StageOptions>();
-  options->cuts = config.cuts.empty() ? choose_cuts(graph, fetches, backend, config.stages() * chunks) : config.cuts;
-  options->order = make_pipeline_order(
-      config.kind, {.stages = config.stages(), .micro_batches = config.micro_batches, .chunks = chunks});
-  options->replicas = config.replicas;
+  std::vector<int> workers;  // [part]
+  for (int chunk = 0; chunk < chunks; ++chunk)
+    workers.insert(workers.end(), config.replicas.begin(), config.replicas.end());
+  options->cuts =
+      config.cuts.empty() ? choose_cuts(graph, fetches, backend, config.stages() * chunks, workers) : config.cuts;
+  options->order = make_pipeline_order(config.kind, {.stages = config.stages(),
+                                                     .micro_batches = config.micro_batches,
+                                                     .chunks = chunks,
+                                                     .replicas = config.replicas});
   options->stage = config.place_of(rank).stage;
   options->replica = config.place_of(rank).replica;
   return options;

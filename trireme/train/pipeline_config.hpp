@@ -16,6 +16,7 @@ struct PipelineConfig {
   std::vector<std::string> cuts;  // nodes at which parts begin; empty: balanced by work
   int micro_batches = 0;          // per step; 0: chosen for the batch
   PipelineKind kind = PipelineKind::one_forward;
+  bool is_automatic = false;  // the worker chooses all of this
 
   bool is_used() const { return !replicas.empty(); }
   int stages() const { return static_cast<int>(replicas.size()); }
@@ -25,7 +26,7 @@ struct PipelineConfig {
     int replicas = 1;
   };
   Place place_of(int rank) const;
-  std::string text() const;  // "pipeline:4", "hybrid:3-1"
+  std::string text() const;  // "data", "pipeline:4", "hybrid:3-1", "auto"
 };
 
 // Error(bad_input) names the option, the value given and what is legal.

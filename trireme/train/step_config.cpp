@@ -200,7 +200,8 @@ namespace {
 
 // What stages cannot do, because each has a part of the network, or cannot do yet.
 void resolve_for_pipeline(StepConfig& config) {
-  const std::string option = "--parallel " + config.distribution.pipeline.text();
+  const PipelineConfig& pipeline = config.distribution.pipeline;
+  const std::string option = "--parallel " + pipeline.text();
   const auto refuse = [&](bool given, std::string_view what, std::string_view why) {
     if (given) bad_input("{} and {} cannot be used together: {}", option, what, why);
   };
@@ -214,11 +215,9 @@ void resolve_for_pipeline(StepConfig& config) {
   refuse(config.inter_threads > 1, "--num-inter-threads", "a stage runs its operations in the order of the schedule");
   refuse(config.precision == Precision::fp16, "--precision fp16",
          "whether an update is skipped depends on all gradients, and each stage has a part of them");
-  // A repeated operation may be needed by a stage before the one that can repeat it.
-  refuse(config.recompute != Recompute::none, "--recompute", "more micro-batches or stages use less memory");
   config.inter_threads = 1;
   config.batch_split = 1;
-  divide_batch(config.distribution.pipeline, config.global_batch_size());
+  if (pipeline.is_used()) divide_batch(config.distribution.pipeline, config.global_batch_size());
 }
 
 // Restricts choices for several workers or bit-reproducible results.
@@ -233,6 +232,8 @@ void resolve_for_workers(const StepOptions& options, StepConfig& config) {
     config.autotune = Autotune::off;
     if (config.batch_split == 0) config.batch_split = 1;
     if (!distribution.network_file_given) config.distribution.network_file.clear();
+    if (distribution.pipeline.is_automatic)
+      bad_input("--deterministic and --parallel auto cannot be used together: measurements differ from run to run");
     if (distribution.asynchronous)
       bad_input("--deterministic and {} cannot be used together: servers apply gradients as they arrive",
                 options.distribution.asynchronous ? "--async" : "--staleness");
@@ -241,7 +242,7 @@ void resolve_for_workers(const StepOptions& options, StepConfig& config) {
     if (distribution.gpu_sums == GpuSums::always) bad_input("--all-reduce nccl: needs GPUs: --device cuda");
     config.distribution.gpu_sums = GpuSums::never;
   }
-  if (distribution.pipeline.is_used()) resolve_for_pipeline(config);
+  if (distribution.pipeline.is_used() || distribution.pipeline.is_automatic) resolve_for_pipeline(config);
   if (distribution.workers == 1 && !distribution.uses_servers()) return;
   if (config.batch_split == 0) config.batch_split = 1;
   if (distribution.uses_servers() && config.precision == Precision::fp16) {

@@ -49,7 +49,7 @@ Trainer::Trainer(const TrainingConfig& config, const ProcessGroup& group, const 
   if (!config_->checkpoint_dir.empty()) open_checkpoint(group.workers);
   Worker::Options own{.on_tuning = options.on_tuning, .recorder = options.recorder};
   own.on_data = [this](const DataInput& input) { check_data(input); };
-  if (pipeline().is_used() ? first_.step > 0 : resumed_ != nullptr) {
+  if (pipeline().is_used() || pipeline().is_automatic ? first_.step > 0 : resumed_ != nullptr) {
     own.restore = [this, &group](Session& session) { restore(session, group.workers); };
   }
   own.first_sample = first_sample_;

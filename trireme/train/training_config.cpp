@@ -54,7 +54,7 @@ TrainingConfig resolve(const TrainingOptions& options, const comm::JobSize& job)
   }
   config.step.decays_batch_norm = !options.skip_batch_norm_decay;
   resolve_gradients(options, config);
-  if (const PipelineConfig& pipeline = config.step.distribution.pipeline; pipeline.is_used()) {
+  if (const PipelineConfig& pipeline = config.step.distribution.pipeline; pipeline.is_used() || pipeline.is_automatic) {
     if (options.clip_norm > 0) {
       bad_input("--parallel {} and --clip-norm cannot be used together: each stage has a part of the gradients",
                 pipeline.text());

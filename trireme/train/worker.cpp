@@ -120,15 +120,16 @@ Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
   setup_.warnings = machine.warnings;
   share_cores(config_, *workers_, setup_.warnings);
   const std::vector<int> processors = perf::usable_processors();
-  open_data();
-  check_memory();
   setup_.threads = perf::plan_threads(config_.intra_threads, config_.inter_threads, config_.options.bind);
   config_.intra_threads = setup_.threads.intra_threads;
   config_.inter_threads = setup_.threads.inter_threads;
+  tuning_ = tuning_options(config, machine, options_.on_tuning);
+  if (config_.distribution.pipeline.is_automatic) choose_parallel();
+  open_data();
+  check_memory();
   // Before anything starts threads: a refused processor shows here.
   if (!config_.on_gpu()) measure_peak();
   const auto start = SteadyClock::now();
-  tuning_ = tuning_options(config, machine, options_.on_tuning);
   divide_cores();
   prepare();
   setup_.prepare_seconds = seconds_since(start);
@@ -156,6 +157,24 @@ Worker::~Worker() {
   if (step_) step_->split().forget_exchange();
 }
 
+void Worker::choose_parallel() {
+  const std::vector<HostMemory> hosts = host_memories(*workers_, memory_limit());
+  setup_.parallel =
+      train::choose_parallel({.config = config_,
+                              .threads = setup_.threads,
+                              .tuning = tuning_,
+                              .hosts = hosts,
+                              .compile_in_turn = [this](const auto& compile) { compile_in_turn(compile); }},
+                             *workers_);
+  config_.distribution.pipeline = setup_.parallel.plans[setup_.parallel.chosen].pipeline;
+}
+
+std::optional<double> Worker::memory_limit() const {
+  constexpr double kGigabyte = 1e9;
+  const std::optional<double>& limit = config_.options.memory_limit;
+  return limit ? std::optional(*limit * kGigabyte) : std::nullopt;
+}
+
 void Worker::open_data() {
   if (!config_.data.is_real()) return;
   config_.data.set_threads(config_.on_gpu());
@@ -177,7 +196,7 @@ void Worker::check_memory() {
   std::vector<StepConfig> programs = options_.beside;
   for (StepConfig& program : programs) program.num_classes = config_.num_classes;
   programs.insert(programs.begin(), config_);
-  for (std::string& warning : train::check_memory(programs, host_memories(*workers_)))
+  for (std::string& warning : train::check_memory(programs, host_memories(*workers_, memory_limit())))
     setup_.warnings.push_back(std::move(warning));
 }
 

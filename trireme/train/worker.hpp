@@ -17,6 +17,7 @@
 #include "trireme/perf/spinning.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/ps/worker_sync.hpp"
+#include "trireme/train/choose_parallel.hpp"
 #include "trireme/train/choose_split.hpp"
 #include "trireme/train/data_input.hpp"
 #include "trireme/train/job.hpp"
@@ -32,6 +33,7 @@ struct WorkerSetup {
   std::vector<std::pair<std::string, std::string>> device_facts;
   std::string dataset, preprocessing;  // in words; empty: synthetic images
   SplitChoice split;                   // with the trials if it was chosen by measuring
+  ParallelChoice parallel;             // without plans unless it was chosen by measuring
   std::vector<std::string> warnings;   // about the machine's fitness for measuring
   perf::Peak peak;                     // best of a measurement before the steps and one after
   ModelCounts counts;
@@ -132,8 +134,10 @@ class Worker {
   comm::CostModel network_cost();
   std::unique_ptr<parallel::Replicas> make_replicas();
   std::string why_not_between_gpus() const;
+  void choose_parallel();
   void open_data();
   void check_memory();
+  std::optional<double> memory_limit() const;  // of the user, in bytes
   void divide_cores();
   void prepare();
   void compile_by_timings(const std::function<void()>& time, const std::function<void()>& compile);

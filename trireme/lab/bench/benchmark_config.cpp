@@ -23,7 +23,7 @@ void check_baseline(const train::DistributionConfig& config) {
                                     : "nothing to exchange",
               to_string(config.update));
   }
-  if (config.pipeline.is_used())
+  if (config.pipeline.is_used() || config.pipeline.is_automatic)
     bad_input("--baseline and --parallel {} cannot be used together: a stage alone trains nothing",
               config.pipeline.text());
   if (config.sync_batch_norm)
