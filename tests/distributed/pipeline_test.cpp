@@ -129,13 +129,13 @@ TEST_F(PipelineWorkers, WithReplicasGiveTheBitsOfAsManyWorkers) {
 }
 
 // Three workers for the first stage, one for the second: after a step, variables of the first are those of three
-// workers, and those of the second are one process's.
+// workers, and those of the second are one process's. A tree sums in an order that does not depend on the buckets.
 TEST_F(PipelineWorkers, OfUnequalStagesSumInTheirStage) {
   const Words one_step{"--epochs", "0.25"};
   const train::SafetensorsFile one(alone("one", 3, one_step));
-  const train::SafetensorsFile three(pipeline("three", 3, {"--epochs", "0.25", "--all-reduce", "ring"}));
+  const train::SafetensorsFile three(pipeline("three", 3, {"--epochs", "0.25", "--all-reduce", "tree"}));
   const train::SafetensorsFile hybrid(pipeline(
-      "hybrid", 4, {"--epochs", "0.25", "--all-reduce", "ring", "--parallel", "hybrid:3-1", "--micro-batches", "3"}));
+      "hybrid", 4, {"--epochs", "0.25", "--all-reduce", "tree", "--parallel", "hybrid:3-1", "--micro-batches", "3"}));
   ASSERT_EQ(hybrid.names(), one.names());
   int of_first = 0, of_second = 0;
   for (const std::string& name : hybrid.names()) {
@@ -160,7 +160,8 @@ TEST_F(PipelineWorkers, ChooseAPlanByThemselves) {
 }
 
 TEST_F(PipelineWorkers, WhatDoesNotFitIsRefusedWithAPipelineThatDoes) {
-  const Words options{"bench", "--model", "resnet110", "--batch-size", "64", "--memory-limit", "0.6"};
+  const Words options{"bench", "--model",       "resnet110", "--batch-size", "64", "--memory-limit",
+                      "0.4",   "--num-batches", "2"};
   const CommandResult alone = run_trireme(options);
   EXPECT_EQ(alone.exit_code, 2) << alone.err;
   EXPECT_NE(alone.err.find("under --memory-limit"), std::string::npos) << alone.err;

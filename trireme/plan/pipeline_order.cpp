@@ -212,8 +212,10 @@ PipelineOrder make_pipeline_order(PipelineKind kind, const PipelineShape& shape)
     case PipelineKind::interleaved:
       return shape.chunks > 1 ? interleaved(shape) : one_forward(shape);
     case PipelineKind::zero_bubble: {
-      const std::vector<double> equal(static_cast<std::size_t>(shape.parts()), 1.0);
-      return list_order(shape, {.forward = equal, .backward = equal, .weights = equal}, true, shape.workers_from(0));
+      std::vector<double> balanced;  // a stage of more workers has more to do
+      for (int part = 0; part < shape.parts(); ++part) balanced.push_back(shape.replicas_of(part % shape.stages));
+      return list_order(shape, {.forward = balanced, .backward = balanced, .weights = balanced}, true,
+                        shape.workers_from(0));
     }
   }
   return {};
