@@ -115,8 +115,24 @@ TEST_F(Stages, ComeToTheEndWithMessagesThatWaitForBothSides) {
         EXPECT_TRUE(ends(compile_all(network, options))) << name << " " << to_string(kind) << " " << stages;
       }
     }
-    for (const std::vector<int>& replicas : {std::vector{3, 1}, {1, 3}, {2, 2}, {2, 1, 2}}) {
-      EXPECT_TRUE(ends(compile_all(network, cut(network, PipelineKind::one_forward, replicas, 12)))) << name;
+  }
+}
+
+TEST_F(Stages, OfUnequalNumbersOfWorkersComeToTheEnd) {
+  const Network network("mnist");
+  for (const PipelineKind kind : {PipelineKind::gpipe, PipelineKind::one_forward, PipelineKind::zero_bubble}) {
+    for (const std::vector<int>& replicas : {std::vector{3, 1},
+                                             {1, 3},
+                                             {2, 2},
+                                             {2, 1, 2},
+                                             {2, 2, 1},
+                                             {1, 2, 1},
+                                             {3, 2, 1},
+                                             {2, 1, 3},
+                                             {1, 1, 2, 2},
+                                             {4, 2, 1}}) {
+      EXPECT_TRUE(ends(compile_all(network, cut(network, kind, replicas, 12))))
+          << to_string(kind) << " " << testing::PrintToString(replicas);
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/hash.hpp"
 #include "trireme/plan/schedule.hpp"
+#include "trireme/plan/send_ends.hpp"
 #include "trireme/plan/stages.hpp"
 
 namespace trireme {
@@ -21,6 +22,7 @@ class StageProgram {
     find_places(parts);
     check_variables();
     find_transfers();
+    find_tasks();
     set_hash();
     for (int m = options.replica; m < order_.shape.micro_batches; m += replicas(options.stage)) own_.push_back(m);
   }
@@ -29,12 +31,11 @@ class StageProgram {
     for (std::size_t i = 0; i < whole_.instructions.size(); ++i) {
       if (place(i).part < 0 && is_needed(i)) add_copy(i, 0, false);
     }
-    const auto& tasks = order_.tasks[static_cast<std::size_t>(options_.stage)];
     std::vector<Block> blocks;
-    for (const PipelineOrder::Task& task : tasks) {
-      if (task.micro_batch % replicas(options_.stage) == options_.replica) blocks.push_back(block_of(task));
-    }
-    // A receive is posted one task early; the end of a send is waited for one task late.
+    for (const PipelineOrder::Task& task : tasks_of(options_.stage, options_.replica)) blocks.push_back(block_of(task));
+    const auto ends = ends_of_sends(moves_of_all());
+    const auto& own_ends = ends[index(options_.rank_of(options_.stage, options_.replica))];
+    // A receive is posted one task early; the end of a send is waited for one task late, or later.
     for (std::size_t at = 0; at < blocks.size(); ++at) {
       if (at == 0) add_receives(blocks[0]);
       if (at + 1 < blocks.size()) add_receives(blocks[at + 1]);
@@ -43,10 +44,9 @@ class StageProgram {
         add_copy(instruction, blocks[at].micro_batch, is_last(instruction, blocks[at].micro_batch));
         for (const int number : sends) add_transfer(Transfer::Kind::send, number);
       }
-      if (at > 0) wait_for_sends(blocks[at - 1]);
+      for (const int move : own_ends[at]) wait_for_send(move);
     }
-    if (!blocks.empty()) wait_for_sends(blocks.back());
-    for (const int number : long_sends_) add_transfer(Transfer::Kind::wait, number);
+    while (!sends_.empty()) wait_for_send(sends_.begin()->first);
     finish();
   }
 
@@ -65,7 +65,6 @@ class StageProgram {
     int peer = 0, tag = 0;
     int buffer = -1;  // of the new program
     std::string name;
-    bool is_long = false;  // from forward to backward
   };
 
   static std::size_t index(int at) { return static_cast<std::size_t>(at); }
@@ -189,29 +188,92 @@ class StageProgram {
     return instruction > than && is_needed(instruction);
   }
 
-  bool belongs(std::size_t instruction, const PipelineOrder::Task& task) const {
-    const Place& own = place(instruction);
-    if (own.part != task.part) return false;
-    if (!order_.splits_backward && own.phase == Phase::weights) return task.kind == Kind::backward;
-    return static_cast<int>(own.phase) == static_cast<int>(task.kind);
+  // By task, whatever the micro-batch.
+  void find_tasks() {
+    for (std::size_t i = 0; i < whole_.instructions.size(); ++i) {
+      const Place& own = place(i);
+      if (own.part < 0) continue;
+      const bool joins_backward = !order_.splits_backward && own.phase == Phase::weights;
+      of_task_[{own.part, joins_backward ? Kind::backward : static_cast<Kind>(own.phase)}].push_back(i);
+    }
+  }
+  const std::vector<std::size_t>& instructions_of(const PipelineOrder::Task& task) {
+    return of_task_[{task.part, task.kind}];
+  }
+  std::vector<PipelineOrder::Task> tasks_of(int stage, int replica) const {
+    std::vector<PipelineOrder::Task> tasks = order_.tasks[index(stage)];
+    std::erase_if(tasks, [&](const auto& task) { return task.micro_batch % replicas(stage) != replica; });
+    return tasks;
+  }
+
+  // Buffers of other stages that an instruction reads.
+  std::vector<int> foreign_inputs(std::size_t instruction) const {
+    std::vector<int> ids;
+    for (const int id : whole_.instructions[instruction].inputs) {
+      const int producer = producer_[index(id)];
+      if (producer >= 0 && has_copies(id) && stage_of(index(producer)) != stage_of(instruction)) ids.push_back(id);
+    }
+    return ids;
+  }
+  // What other stages read of its results, and which.
+  std::vector<std::pair<int, int>> sends_of(std::size_t instruction) const {
+    std::vector<std::pair<int, int>> sends;
+    for (const int id : whole_.instructions[instruction].outputs) {
+      for (auto tag = tags_.lower_bound({id, 0}); tag != tags_.end() && tag->first.first == id; ++tag)
+        sends.push_back(tag->first);
+    }
+    return sends;
+  }
+  int move_number(std::pair<int, int> tensor, int micro_batch) const {
+    return tags_.at(tensor) * order_.shape.micro_batches + micro_batch;
+  }
+  // A result of forward that the other stage first needs in backward.
+  bool is_long(std::pair<int, int> tensor) const {
+    return place(index(producer_[index(tensor.first)])).phase == Phase::forward && first_needed_.at(tensor);
+  }
+
+  std::vector<WorkerMoves> moves_of_all() {
+    std::vector<WorkerMoves> all;
+    for (int stage = 0; stage < order_.shape.stages; ++stage) {
+      for (int replica = 0; replica < replicas(stage); ++replica) all.push_back(moves_of(stage, replica));
+    }
+    return all;
+  }
+  WorkerMoves moves_of(int stage, int replica) {
+    WorkerMoves moves;
+    std::set<std::pair<int, int>> arrived;  // (buffer, micro-batch)
+    for (const PipelineOrder::Task& task : tasks_of(stage, replica)) {
+      const int m = task.micro_batch;
+      const auto move = [&](std::pair<int, int> tensor) {
+        const int from = stage_of(index(producer_[index(tensor.first)]));
+        return Move{.number = move_number(tensor, m),
+                    .from = options_.rank_of(from, m),
+                    .to = options_.rank_of(tensor.second, m)};
+      };
+      TaskMoves& of_task = moves.emplace_back();
+      for (const std::size_t i : instructions_of(task)) {
+        for (const int id : foreign_inputs(i)) {
+          if (arrived.insert({id, m}).second) of_task.arrivals.push_back(move({id, stage}));
+        }
+        for (const auto& tensor : sends_of(i))
+          (is_long(tensor) ? of_task.long_sends : of_task.sends).push_back(move(tensor));
+      }
+    }
+    return moves;
   }
 
   Block block_of(const PipelineOrder::Task& task) {
-    Block block{.micro_batch = task.micro_batch, .arrivals = {}};
-    for (std::size_t i = 0; i < whole_.instructions.size(); ++i) {
-      if (!belongs(i, task)) continue;
-      const Instruction& instruction = whole_.instructions[i];
-      for (const int id : instruction.inputs) {
-        const int producer = producer_[index(id)];
-        if (producer < 0 || !has_copies(id) || stage_of(index(producer)) == options_.stage) continue;
-        if (!arrived_.insert({id, task.micro_batch}).second) continue;
-        block.arrivals.push_back(message(id, task.micro_batch, options_.stage, stage_of(index(producer))));
+    const int m = task.micro_batch;
+    Block block{.micro_batch = m, .arrivals = {}};
+    for (const std::size_t i : instructions_of(task)) {
+      for (const int id : foreign_inputs(i)) {
+        if (!arrived_.insert({id, m}).second) continue;
+        block.arrivals.push_back(message(id, m, options_.stage, stage_of(index(producer_[index(id)]))));
       }
       std::vector<int> sends;
-      for (const int id : instruction.outputs) {
-        for (int to = 0; to < order_.shape.stages; ++to) {
-          if (tags_.contains({id, to})) sends.push_back(message(id, task.micro_batch, to, to));
-        }
+      for (const auto& tensor : sends_of(i)) {
+        sends.push_back(message(tensor.first, m, tensor.second, tensor.second));
+        sends_.emplace(move_number(tensor, m), sends.back());
       }
       block.work.emplace_back(i, std::move(sends));
     }
@@ -219,12 +281,10 @@ class StageProgram {
   }
 
   int message(int buffer, int micro_batch, int to, int peer_stage) {
-    messages_.push_back(
-        {.peer = options_.rank_of(peer_stage, micro_batch),
-         .tag = tags_.at({buffer, to}),
-         .buffer = copy_of(buffer, micro_batch),
-         .name = fmt::format("{} of micro-batch {}", whole_.buffers[index(buffer)].name, micro_batch),
-         .is_long = place(index(producer_[index(buffer)])).phase == Phase::forward && first_needed_.at({buffer, to})});
+    messages_.push_back({.peer = options_.rank_of(peer_stage, micro_batch),
+                         .tag = tags_.at({buffer, to}),
+                         .buffer = copy_of(buffer, micro_batch),
+                         .name = fmt::format("{} of micro-batch {}", whole_.buffers[index(buffer)].name, micro_batch)});
     return static_cast<int>(messages_.size()) - 1;
   }
 
@@ -279,18 +339,10 @@ class StageProgram {
   void add_receives(const Block& block) {
     for (const int number : block.arrivals) add_transfer(Transfer::Kind::receive, number);
   }
-  // A result of forward that the other stage first needs in backward may be received much later: its end is waited for
-  // at the end of the step.
-  void wait_for_sends(const Block& block) {
-    for (const auto& [instruction, sends] : block.work) {
-      for (const int number : sends) {
-        if (messages_[index(number)].is_long) {
-          long_sends_.push_back(number);
-        } else {
-          add_transfer(Transfer::Kind::wait, number);
-        }
-      }
-    }
+  void wait_for_send(int move) {
+    const auto send = sends_.find(move);
+    add_transfer(Transfer::Kind::wait, send->second);
+    sends_.erase(send);
   }
 
   void add_transfer(Transfer::Kind kind, int number) {
@@ -390,12 +442,13 @@ class StageProgram {
   InPlacePairs& in_place_;
   const StageOptions& options_;
   const PipelineOrder& order_;
-  std::vector<Place> places_;                         // [instruction]
-  std::vector<int> producer_;                         // [buffer]: instruction; -1: a source
-  std::set<int> per_micro_batch_;                     // buffers of placeholders
-  std::map<std::pair<int, int>, int> tags_;           // (buffer, stage that reads it)
-  std::map<std::pair<int, int>, bool> first_needed_;  // likewise: only after forward
-  std::vector<int> long_sends_;
+  std::vector<Place> places_;                                         // [instruction]
+  std::vector<int> producer_;                                         // [buffer]: instruction; -1: a source
+  std::set<int> per_micro_batch_;                                     // buffers of placeholders
+  std::map<std::pair<int, int>, int> tags_;                           // (buffer, stage that reads it)
+  std::map<std::pair<int, int>, bool> first_needed_;                  // likewise: only after forward
+  std::map<std::pair<int, Kind>, std::vector<std::size_t>> of_task_;  // (part, kind) -> instructions
+  std::map<int, int> sends_;                   // move -> message, of those whose end was not waited for
   std::vector<int> own_;                       // micro-batches of this process
   std::set<std::pair<int, int>> arrived_;      // (buffer, micro-batch)
   std::map<std::pair<int, int>, int> copies_;  // (buffer, micro-batch) -> buffer of the new program
