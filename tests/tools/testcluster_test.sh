@@ -110,6 +110,18 @@ echo "not shaped: $rate B/s, at best $best B/s"
 ((best > 150000000)) || problem "a link that is not shaped gave at best $best B/s"
 
 # A pulled cable, a crash, a boot.
+# Three processes together get a quarter of a core. This process's clock may be slow, never fast: no lower bound.
+cluster cores 0.25
+used=$(on n1 'python3 -c "
+import os, time
+begin = time.monotonic()
+if os.fork() and os.fork(): os.fork()
+while time.monotonic() < begin + 1: pass
+print(time.process_time())"' | awk '{sum += $1} END {print int(1000 * sum)}')
+((used < 500)) || problem "a quarter of a core gave $used ms in a second"
+expect_status 2 "must be a number from 0.01 on" cluster cores none
+cluster cores off
+
 cluster link n2 down
 if on -o ConnectTimeout=1 n2 true 2>/dev/null; then problem "n2 answers without its link"; fi
 [[ "$(cluster exec n2 hostname)" == n2 ]] || problem "n2 has to run on without its link"

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import config
-from system import (BAD_INPUT, FAILED, Problem, bits_per_second, check_delay, check_folder, check_machine,
+from system import (BAD_INPUT, FAILED, CpuGroup, Problem, bits_per_second, check_delay, check_folder, check_machine,
                     has_own_clocks, one_at_a_time, own_clock, run, wait_until)
 
 CLAIMS = "/run/trireme-testcluster"
@@ -223,6 +223,19 @@ class Cluster:
             probe = ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/22"]
             return run("ip", "netns", "exec", self.namespace(host), *probe, check=False).returncode == 0
         wait_until(answers, 20, f"the start of {host}")
+        self.limit_host(host)
+
+    def limit_host(self, host):
+        group, cores = CpuGroup(self.namespace(host)), self.settings_now.get("cores")
+        if cores:
+            group.limit(cores, self.processes(host))
+        else:
+            group.remove()
+
+    def limit_cores(self, cores):
+        self.save({**self.settings_now, "cores": cores})
+        for host in self.hosts():
+            self.limit_host(host)
 
     def stop(self, host):
         def is_gone():
@@ -269,6 +282,7 @@ class Cluster:
             self.prefix = f"trm{number}"
             for path in glob.glob(f"/run/netns/{self.prefix}-*"):
                 self.stop(os.path.basename(path).split("-")[1])
+                CpuGroup(os.path.basename(path)).remove()
                 run("ip", "netns", "del", os.path.basename(path))
             for path in glob.glob(f"/sys/class/net/{self.prefix}v*") + glob.glob(f"/sys/class/net/{self.prefix}br"):
                 run("ip", "link", "del", os.path.basename(path), check=False)  # a cable may go with its namespace
@@ -285,7 +299,7 @@ class Cluster:
                 link = file.read().strip()
             print(f"{host}  {self.address(host)}  {state}, link {link}, {len(self.processes(host))} processes")
         settings = self.settings_now
-        print(f"rate {settings['rate']}, delay {settings['delay'] or 'none'}")
+        print(f"rate {settings['rate']}, delay {settings['delay'] or 'none'}, cores {settings.get('cores') or 'all'}")
 
     def print_usage(self):
         print(f"{len(self.nodes())} hosts: {self.nodes()[0]} to {self.nodes()[-1]}\n"

@@ -51,6 +51,55 @@ def bits_per_second(rate):
     return float(found[1]) * {"k": 1e3, "m": 1e6, "g": 1e9}[found[2]]
 
 
+def number_of_cores(text):
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0
+    if not 0.01 <= number <= 1000:
+        raise Problem(BAD_INPUT, f"cores '{text}': must be a number from 0.01 on, as in 0.5, or off")
+    return number
+
+
+class CpuGroup:
+    """A control group that limits the cores of the processes in it; of either version of cgroups."""
+    PERIOD = 20000  # us: shorter than steps and messages of a training, so that they take as long as on slower cores
+
+    def __init__(self, name):
+        old = "/sys/fs/cgroup/cpu"
+        self.is_old = os.path.isdir(old)
+        self.folder = f"{old if self.is_old else '/sys/fs/cgroup'}/{name}"
+
+    def limit(self, cores, processes):
+        os.makedirs(self.folder, exist_ok=True)
+        quota = int(cores * self.PERIOD)
+        limits = {"cpu.cfs_period_us": self.PERIOD, "cpu.cfs_quota_us": quota} if self.is_old else {
+            "cpu.max": f"{quota} {self.PERIOD}"}
+        try:
+            for file, value in limits.items():
+                self.write(file, value)
+            for process in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    self.write("cgroup.procs", process)
+        except OSError as error:
+            raise Problem(UNAVAILABLE, f"this machine lets us limit no cores: {error}")
+
+    def write(self, file, value):
+        with open(f"{self.folder}/{file}", "w") as out:
+            out.write(str(value))
+
+    def remove(self):
+        """Of processes that still run, the group above takes over."""
+        if not os.path.isdir(self.folder):
+            return
+        with open(f"{self.folder}/cgroup.procs") as file:
+            left = file.read().split()
+        for process in left:
+            with contextlib.suppress(ProcessLookupError), open(f"{os.path.dirname(self.folder)}/cgroup.procs", "w") as out:
+                out.write(process)
+        os.rmdir(self.folder)
+
+
 def check_machine(slurm):
     for program, package in {**PROGRAMS, **(SLURM_PROGRAMS if slurm else {})}.items():
         if not shutil.which(program):
