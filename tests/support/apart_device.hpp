@@ -327,6 +327,9 @@ class ApartBackend final : public Backend {
   class LaterKernel final : public Kernel {
    public:
     LaterKernel(std::unique_ptr<Kernel> kernel, ApartDevice& device) : kernel_(std::move(kernel)), device_(device) {}
+    std::unique_ptr<Kernel> another() const override {
+      return std::make_unique<LaterKernel>(kernel_->another(), device_);
+    }
     void bind(const KernelMemory& memory) override { kernel_->bind(memory); }
     void run(const RunContext&) override {
       device_.enqueue([this] { kernel_->run(device_.context()); });

@@ -256,7 +256,6 @@ class StageProgram {
     copy.update = from.update;
     copy.recomputed = from.recomputed;
     copy.node = from.node;
-    copy.kernel = from.kernel;
     copy.micro_batch = micro_batch;
     for (const int id : from.inputs) copy.inputs.push_back(copy_of(id, micro_batch));
     for (const int id : from.outputs) copy.outputs.push_back(copy_of(id, micro_batch));
@@ -268,9 +267,10 @@ class StageProgram {
       copy.operation = "accumulate";
       copy.collects = true;
       copy.update = false;
-      copy.kernel = nullptr;
       copy.scratch = -1;
       copy.cost = {};
+    } else {
+      copy.kernel = from.kernel->another();
     }
     instructions_.push_back(std::move(copy));
     new_in_place_.push_back(in_place_[at]);
@@ -380,7 +380,7 @@ class StageProgram {
     whole_.buffers = std::move(buffers_);
     in_place_ = std::move(new_in_place_);
     for (Instruction& instruction : whole_.instructions) {
-      instruction.sample_offset = instruction.micro_batch * whole_.samples;
+      instruction.first_sample = instruction.micro_batch * whole_.samples;
     }
   }
 

@@ -90,7 +90,6 @@ void* Executable::Impl::host_address(int buffer) const {
 }
 
 void Executable::Impl::run_share(std::int64_t sample_offset) {
-  sample_offset_ = sample_offset;
   context_ = {.seed = seed_,
               .step = store_.step,
               .sample_offset = sample_offset,
@@ -214,10 +213,7 @@ void Executable::Impl::execute(std::size_t index, int thread) {
 }
 
 void Executable::Impl::run_kernel(std::size_t index) {
-  const Instruction& instruction = program_.instructions[index];
-  if (!turns_[index].inputs.empty()) instruction.kernel->bind(turns_[index]);
-  context_.sample_offset = sample_offset_ + instruction.sample_offset;
-  instruction.kernel->run(context_);
+  program_.instructions[index].kernel->run(context_);
   if (replica_.statistics != nullptr) replica_.statistics->check();
 }
 

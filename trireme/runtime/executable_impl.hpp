@@ -109,7 +109,6 @@ class Executable::Impl {
   std::unique_ptr<OnDevice> on_device_;  // null on the host
   GradientExchange* exchange_ = nullptr;
   StageLink* link_ = nullptr;
-  std::vector<KernelMemory> turns_;  // [instruction]: if its kernel also runs for other micro-batches
   GradientOptions gradient_options_;
   std::unique_ptr<GradientArithmetic> arithmetic_;  // if gradients are accumulated or transformed
   std::vector<std::vector<Merge>> merges_;          // [bucket], if groups of cores have their own gradients
@@ -118,7 +117,6 @@ class Executable::Impl {
   int started_ = 0;  // buckets of this run whose transfer has started
   std::function<void(int, int)> perform_item_;
   RunContext context_;
-  std::int64_t sample_offset_ = 0;
   std::uint64_t variables_seen_ = 0;  // store version at the last run of the once-only instructions
   ExchangeTimes exchange_times_;
   bool profiling_ = false;
