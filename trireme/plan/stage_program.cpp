@@ -65,7 +65,7 @@ class StageProgram {
     int peer = 0, tag = 0;
     int buffer = -1;  // of the new program
     std::string name;
-    bool is_long = false;  // from forward to backward
+    bool is_long = false;  // received in a task that may be much later
   };
 
   static std::size_t index(int at) { return static_cast<std::size_t>(at); }
@@ -164,9 +164,9 @@ class StageProgram {
         const int from = stage_of(index(producer)), to = stage_of(i);
         if (from == to || !has_copies(id)) continue;
         tags_.try_emplace({id, to}, static_cast<int>(tags_.size()));
-        const bool goes_back = place(i).phase != Phase::forward;
-        const auto [first, is_new] = first_needed_.try_emplace({id, to}, goes_back);
-        first->second = first->second && goes_back;
+        const Place& made = place(index(producer));
+        const Place arrival{place(i).part, made.phase};
+        if (comes_before(made, arrival) && !comes_before(place(i), arrival)) arrivals_[{id, to}].push_back(arrival);
       }
     }
     if (static_cast<int>(tags_.size()) > kMostTransfers) {
@@ -189,24 +189,17 @@ class StageProgram {
     return instruction > than && is_needed(instruction);
   }
 
-  bool belongs(std::size_t instruction, const PipelineOrder::Task& task) const {
-    const Place& own = place(instruction);
+  bool belongs(const Place& own, const PipelineOrder::Task& task) const {
     if (own.part != task.part) return false;
     if (!order_.splits_backward && own.phase == Phase::weights) return task.kind == Kind::backward;
     return static_cast<int>(own.phase) == static_cast<int>(task.kind);
   }
 
   Block block_of(const PipelineOrder::Task& task) {
-    Block block{.micro_batch = task.micro_batch, .arrivals = {}};
+    Block block{.micro_batch = task.micro_batch, .arrivals = arrivals_of(task)};
     for (std::size_t i = 0; i < whole_.instructions.size(); ++i) {
-      if (!belongs(i, task)) continue;
+      if (!belongs(place(i), task)) continue;
       const Instruction& instruction = whole_.instructions[i];
-      for (const int id : instruction.inputs) {
-        const int producer = producer_[index(id)];
-        if (producer < 0 || !has_copies(id) || stage_of(index(producer)) == options_.stage) continue;
-        if (!arrived_.insert({id, task.micro_batch}).second) continue;
-        block.arrivals.push_back(message(id, task.micro_batch, options_.stage, stage_of(index(producer))));
-      }
       std::vector<int> sends;
       for (const int id : instruction.outputs) {
         for (int to = 0; to < order_.shape.stages; ++to) {
@@ -218,13 +211,37 @@ class StageProgram {
     return block;
   }
 
+  // In the order in which other stages make them. What a task makes arrives with the task that it leads to, even if it
+  // is needed later, so that messages from one stage to another are received in the order in which they are sent.
+  std::vector<int> arrivals_of(const PipelineOrder::Task& task) {
+    std::vector<int> ids;
+    const auto arrive = [&](int id) {
+      if (arrived_.insert({id, task.micro_batch}).second) ids.push_back(id);
+    };
+    for (const auto& [where, places] : arrivals_) {
+      const auto is_here = [&](const Place& place) { return belongs(place, task); };
+      if (where.second == options_.stage && std::ranges::any_of(places, is_here)) arrive(where.first);
+    }
+    for (std::size_t i = 0; i < whole_.instructions.size(); ++i) {
+      if (!belongs(place(i), task)) continue;
+      for (const int id : whole_.instructions[i].inputs) {
+        if (tags_.contains({id, options_.stage})) arrive(id);
+      }
+    }
+    std::ranges::sort(ids, {}, [this](int id) { return std::pair(producer_[index(id)], id); });
+    std::vector<int> arrivals;
+    for (const int id : ids) {
+      arrivals.push_back(message(id, task.micro_batch, options_.stage, stage_of(index(producer_[index(id)]))));
+    }
+    return arrivals;
+  }
+
   int message(int buffer, int micro_batch, int to, int peer_stage) {
-    messages_.push_back(
-        {.peer = options_.rank_of(peer_stage, micro_batch),
-         .tag = tags_.at({buffer, to}),
-         .buffer = copy_of(buffer, micro_batch),
-         .name = fmt::format("{} of micro-batch {}", whole_.buffers[index(buffer)].name, micro_batch),
-         .is_long = place(index(producer_[index(buffer)])).phase == Phase::forward && first_needed_.at({buffer, to})});
+    messages_.push_back({.peer = options_.rank_of(peer_stage, micro_batch),
+                         .tag = tags_.at({buffer, to}),
+                         .buffer = copy_of(buffer, micro_batch),
+                         .name = fmt::format("{} of micro-batch {}", whole_.buffers[index(buffer)].name, micro_batch),
+                         .is_long = !arrivals_.contains({buffer, to})});
     return static_cast<int>(messages_.size()) - 1;
   }
 
@@ -279,8 +296,7 @@ class StageProgram {
   void add_receives(const Block& block) {
     for (const int number : block.arrivals) add_transfer(Transfer::Kind::receive, number);
   }
-  // A result of forward that the other stage first needs in backward may be received much later: its end is waited for
-  // at the end of the step.
+  // The end of what may be received much later is waited for at the end of the step.
   void wait_for_sends(const Block& block) {
     for (const auto& [instruction, sends] : block.work) {
       for (const int number : sends) {
@@ -390,11 +406,11 @@ class StageProgram {
   InPlacePairs& in_place_;
   const StageOptions& options_;
   const PipelineOrder& order_;
-  std::vector<Place> places_;                         // [instruction]
-  std::vector<int> producer_;                         // [buffer]: instruction; -1: a source
-  std::set<int> per_micro_batch_;                     // buffers of placeholders
-  std::map<std::pair<int, int>, int> tags_;           // (buffer, stage that reads it)
-  std::map<std::pair<int, int>, bool> first_needed_;  // likewise: only after forward
+  std::vector<Place> places_;                                   // [instruction]
+  std::vector<int> producer_;                                   // [buffer]: instruction; -1: a source
+  std::set<int> per_micro_batch_;                               // buffers of placeholders
+  std::map<std::pair<int, int>, int> tags_;                     // (buffer, stage that reads it)
+  std::map<std::pair<int, int>, std::vector<Place>> arrivals_;  // likewise: where its tasks lead to in that stage
   std::vector<int> long_sends_;
   std::vector<int> own_;                       // micro-batches of this process
   std::set<std::pair<int, int>> arrived_;      // (buffer, micro-batch)
