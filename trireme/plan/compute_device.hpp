@@ -108,6 +108,7 @@ class ComputeDevice {
   virtual int record_event() { return 0; }
   virtual void wait_event(int /*event*/) {}
   virtual void wait_event_on_host(int /*event*/) {}
+  virtual bool has_passed(int /*event*/) { return true; }
 
   // One device names a new group, and all join it by that name (collective). Empty name if unsupported.
   virtual bool has_groups() const { return false; }

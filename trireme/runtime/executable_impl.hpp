@@ -51,9 +51,10 @@ class Executable::Impl {
   // A schedule and how to walk it: step by step on the host; on a device in parts, each captured.
   struct Walk {
     struct Part {
-      int first = 0, last = 0;  // steps
-      int finish = -1;          // index of a finish of the schedule; -1: none
-      bool on_device = false;   // given to the device as a whole
+      int first = 0, last = 0;        // steps
+      int finish = -1;                // index of a finish of the schedule; -1: none
+      bool on_device = false;         // given to the device as a whole
+      std::vector<int> buckets = {};  // whose gradients it overwrites: an earlier micro-batch's leave first
       std::unique_ptr<DeviceGraph> graph = nullptr;
     };
     Schedule schedule;
@@ -142,6 +143,7 @@ class Executable::Impl::OnDevice {
   void end_run();
   void count_run() { values_seen_ = owner_.store_.version(); }
   double wait();
+  void capture(Walk& walk);
   void run(Walk::Part& part);
   // Gradients and values that the host processes.
   void download(int bucket);
