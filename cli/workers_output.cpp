@@ -31,7 +31,7 @@ std::string servers_update_text(const lab::BenchmarkSetup& setup) {
   return text + (distribution.overlap ? ", pushed during backward" : ", pushed after backward (--overlap off)");
 }
 
-// Of a pipeline: how much of their time stages wait for each other.
+// Of a pipeline on CPUs: how much of their time stages wait for each other.
 std::string idle_text(const lab::WorkerSummary& workers, const std::vector<lab::RankReport>& ranks) {
   double idle = 0, all = 0;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -97,9 +97,10 @@ std::string update_text(const lab::BenchmarkSetup& setup) {
     text = fmt::format("{}: {} micro-batches of {}, schedule {}; parts begin at the images, {}", pipeline.text(),
                        pipeline.micro_batches, setup.config.images_per_run(), to_string(pipeline.kind),
                        fmt::join(setup.cuts, ", "));
-    if (setup.bucket_bytes.empty()) return text;
-    text += fmt::format("; all_reduce ({}) in a stage: {} of gradients in {} buckets", setup.all_reduce,
-                        format_bytes(bytes), setup.bucket_bytes.size());
+    if (!setup.bucket_bytes.empty()) {
+      text += fmt::format("; all_reduce ({}) in a stage: {} of gradients in {} buckets", setup.all_reduce,
+                          format_bytes(bytes), setup.bucket_bytes.size());
+    }
   } else if (!distribution.is_synchronous()) {
     return distribution.workers == 1 ? "independent: one process" : "independent: workers exchange nothing";
   } else {
@@ -161,9 +162,12 @@ std::string workers_table(const lab::BenchmarkSetup& setup, const lab::JobFigure
                    milliseconds(part.exposed_communication), milliseconds(part.idle), milliseconds(ranks[rank].step),
                    fmt::format("{:.2f}", workers.straggling[rank])});
   }
-  const bool has_stages = setup.config.distribution.pipeline.is_used();
-  std::string text = "per step and rank, in ms:\n" + table.text() +
-                     (has_stages ? idle_text(workers, ranks) : communication_text(workers, figures.traffic));
+  std::string text = "per step and rank, in ms:\n" + table.text();
+  if (!setup.config.distribution.pipeline.is_used()) {
+    text += communication_text(workers, figures.traffic);
+  } else if (!setup.config.on_gpu()) {
+    text += idle_text(workers, ranks);
+  }
   const auto slowest = static_cast<std::size_t>(workers.slowest);
   if (workers.straggling[slowest] >= lab::WorkerSummary::kSlow) {
     text += fmt::format("slow: rank {} ({}) computes {:.2f} times as long as the others, which wait for it\n",

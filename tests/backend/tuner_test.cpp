@@ -15,6 +15,7 @@ namespace {
 class SleepingKernel final : public Kernel {
  public:
   SleepingKernel(std::chrono::milliseconds time, int& runs) : time_(time), runs_(runs) {}
+  std::unique_ptr<Kernel> another() const override { return std::make_unique<SleepingKernel>(time_, runs_); }
   void bind(const KernelMemory& memory) override { bound_ = memory.inputs.size() == 1 && memory.scratch != nullptr; }
   void run(const RunContext&) override {
     EXPECT_TRUE(bound_);
@@ -104,6 +105,7 @@ TEST_F(TunerTest, ATimeOfAKernelThatIsGoneIsIgnored) {
 TEST_F(TunerTest, AKernelThatFailsIsLeftOutUnlessAllDo) {
   class FailingKernel final : public Kernel {
    public:
+    std::unique_ptr<Kernel> another() const override { return std::make_unique<FailingKernel>(); }
     void bind(const KernelMemory&) override {}
     void run(const RunContext&) override { fail(ErrorKind::failed, "refused"); }
   };

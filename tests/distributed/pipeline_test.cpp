@@ -1,5 +1,6 @@
 // `trireme train --parallel` on real processes: the checkpoints are those of one process that accumulates the same
-// micro-batches, to the bit, and either can go on with the other's.
+// micro-batches, to the bit, and either can go on with the other's. If TRIREME_TESTED_BACKEND is cuda, on a GPU that
+// all share.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "tests/cli/run_command.hpp"
 #include "tests/distributed/launched_job.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "trireme/backend/registry.hpp"
 #include "trireme/comm/world.hpp"
 #include "trireme/train/checkpoint.hpp"
 
@@ -23,8 +25,14 @@ constexpr int kBatch = 24;  // of all workers
 class PipelineWorkers : public testing::Test {
  protected:
   void SetUp() override {
+    if (on_gpu() && std::ranges::count(backend_names(), "cuda") == 0) GTEST_SKIP() << "there is no GPU";
     const Words make{"data", "make", "--out", folder_ / "digits", "--samples", "96", "--validation-samples", "30"};
     ASSERT_EQ(run_trireme(make).exit_code, 0);
+  }
+
+  static bool on_gpu() {
+    const char* const named = std::getenv("TRIREME_TESTED_BACKEND");
+    return named != nullptr && std::string(named) == "cuda";
   }
 
   // Of this network, deterministic, in a folder of its own, if it is not given.
@@ -32,6 +40,7 @@ class PipelineWorkers : public testing::Test {
     Words words{"train", "--data-dir",       folder_ / "digits", "--deterministic", "--num-intra-threads",
                 "1",     "--checkpoint-dir", folder_ / name,     "--record",        folder_ / (name + ".json")};
     if (std::ranges::find(options, "--model") == options.end()) words.insert(words.end(), {"--model", "mnist"});
+    if (on_gpu()) words.insert(words.end(), {"--device", "cuda"});
     words.insert(words.end(), options.begin(), options.end());
     return words;
   }
@@ -114,7 +123,8 @@ TEST_F(PipelineWorkers, RunWithKernelsChosenByTiming) {
   for (const int stages : {1, 2}) {
     LaunchedJob job({"--workers", std::to_string(stages), "--oversubscribe", "--", "bench", "--model", "resnet20",
                      "--batch-size", "8", "--num-batches", "3", "--num-warmup-batches", "1", "--parallel",
-                     "pipeline:" + std::to_string(stages), "--tune-cache", folder_ / "timings.json"});
+                     "pipeline:" + std::to_string(stages), "--tune-cache", folder_ / "timings.json", "--device",
+                     on_gpu() ? "cuda" : "cpu"});
     EXPECT_EQ(job.exit_code(100s), 0) << job.err() << job.out();
     EXPECT_NE(job.out().find("micro-batches of"), std::string::npos) << job.out();
   }

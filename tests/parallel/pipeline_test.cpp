@@ -12,7 +12,9 @@
 #include "trireme/graph/functions.hpp"
 #include "trireme/models/model.hpp"
 #include "trireme/optim/optimizer.hpp"
+#include "trireme/parallel/device_link.hpp"
 #include "trireme/parallel/pipeline_link.hpp"
+#include "trireme/parallel/staged_link.hpp"
 #include "trireme/plan/schedule.hpp"
 #include "trireme/plan/stages.hpp"
 #include "trireme/runtime/session.hpp"
@@ -27,7 +29,15 @@ struct Work {
   int micro_batches = 12;
   int steps = 3;
   Recompute recompute = Recompute::none;
+  std::string backend = "";                            // by name; the default one
+  std::shared_ptr<testkit::GroupHall> hall = nullptr;  // of simulated devices that exchange without their hosts
 };
+
+// Kernels chosen by timing would differ between stages that time by themselves.
+std::shared_ptr<Backend> backend_of(const Work& work) {
+  if (work.hall) return std::make_unique<testkit::ApartBackend>(testkit::ApartDevice::Options{.hall = work.hall});
+  return testkit::make_test_backend(work.backend, {.autotune = Autotune::off});
+}
 
 struct Built {
   Graph graph;
@@ -71,7 +81,7 @@ Variables values_of(Session& session) {
 Result one_process(const Work& work) {
   omp_set_num_threads(1);
   Built built(work);
-  const auto backend = testkit::make_test_backend("");
+  const auto backend = backend_of(work);
   SessionOptions options{.seed = 7};
   options.compile.recompute = work.recompute;
   Session session(built.graph, *backend, options);
@@ -101,7 +111,7 @@ Result one_process(const Work& work) {
 StageOptions stages_of(const Work& work, PipelineKind kind, std::vector<int> replicas) {
   const int chunks = default_chunks(kind), stages = static_cast<int>(replicas.size());
   Built built(work);
-  const auto backend = testkit::make_test_backend("");
+  const auto backend = backend_of(work);
   return {
       .cuts = choose_cuts(built.graph, built.fetches, *backend, stages * chunks),
       .order = make_pipeline_order(
@@ -109,18 +119,25 @@ StageOptions stages_of(const Work& work, PipelineKind kind, std::vector<int> rep
           {.stages = stages, .micro_batches = work.micro_batches, .chunks = chunks, .replicas = std::move(replicas)})};
 }
 
+std::unique_ptr<StageLink> link_of(const Work& work, comm::Communicator& world, ComputeDevice& device) {
+  if (work.hall) return std::make_unique<DeviceLink>(world, device);
+  auto link = std::make_unique<PipelineLink>(world);
+  if (device.is_host()) return link;
+  return std::make_unique<StagedLink>(std::move(link), device);
+}
+
 void train_stage(const Work& work, StageOptions stages, comm::Communicator& world, Result& result) {
   omp_set_num_threads(1);
   Built built(work);
-  const auto backend = testkit::make_test_backend("");
+  const auto backend = backend_of(work);
   SessionOptions options{.seed = 7};
   stages.stage = world.rank();
   options.compile.stages = std::make_shared<const StageOptions>(stages);
   options.compile.recompute = work.recompute;
-  PipelineLink link(world);
+  const std::unique_ptr<StageLink> link = link_of(work, world, backend->device());
   Session session(built.graph, *backend, options);
   Executable& step = session.prepare(built.fetches);
-  step.set_link(&link);
+  step.set_link(link.get());
   for (int s = 0; s < work.steps; ++s) {
     if (step.needs(built.model.images))
       std::ranges::copy(images_of(built, work, s), step.input_f32(built.model.images).begin());
@@ -130,6 +147,7 @@ void train_stage(const Work& work, StageOptions stages, comm::Communicator& worl
     }
     if (step.needs(built.rate)) step.input_f32(built.rate)[0] = 0.01f;
     step.run();
+    step.wait();
     float loss = 0;
     const int fetches = static_cast<int>(std::ssize(built.fetches));
     for (int m = 0; m < work.micro_batches; ++m) {
@@ -189,6 +207,34 @@ TEST(RecomputingPipeline, GivesTheSameBitsAsOneProcess) {
       expect_equal(pipeline(work, kind, 3), alone,
                    std::string(to_string(kind)) + ", " + std::string(to_string(recompute)));
   }
+}
+
+// On the simulated device, or on the GPU that all stages share if TRIREME_TESTED_BACKEND is cuda.
+TEST(PipelineOnDevices, GivesTheSameBitsAsOneProcess) {
+  const char* const named = std::getenv("TRIREME_TESTED_BACKEND");
+  if (named != nullptr && std::ranges::count(backend_names(), named) == 0) GTEST_SKIP() << "there is no " << named;
+  Work work{.model = "mnist", .micro_batches = 4, .backend = named == nullptr ? "apart" : named};
+  const Result alone = one_process(work);
+  for (const PipelineKind kind :
+       {PipelineKind::gpipe, PipelineKind::one_forward, PipelineKind::interleaved, PipelineKind::zero_bubble}) {
+    expect_equal(pipeline(work, kind, 2), alone, std::string(to_string(kind)));
+  }
+  work.model = "resnet20";
+  expect_equal(pipeline(work, PipelineKind::one_forward, 3), one_process(work), "three stages");
+}
+
+TEST(PipelineBetweenDevices, GivesTheSameBitsAsOneProcess) {
+  const auto hall = std::make_shared<testkit::GroupHall>();
+  Work work{.model = "mnist", .micro_batches = 4, .backend = "apart"};
+  const Result alone = one_process(work);
+  work.hall = hall;
+  for (const PipelineKind kind : {PipelineKind::gpipe, PipelineKind::one_forward, PipelineKind::zero_bubble}) {
+    expect_equal(pipeline(work, kind, 2), alone, std::string(to_string(kind)));
+  }
+  Work deep{.micro_batches = 4, .backend = "apart"};
+  const Result deep_alone = one_process(deep);
+  deep.hall = hall;
+  expect_equal(pipeline(deep, PipelineKind::one_forward, 3), deep_alone, "three stages");
 }
 
 // Branches, and matrices that hold most of the variables: each schedule once, with another number of stages.

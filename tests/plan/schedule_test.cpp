@@ -9,6 +9,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/graph/functions.hpp"
 #include "trireme/optim/optimizer.hpp"
+#include "trireme/plan/stages.hpp"
 
 namespace trireme {
 namespace {
@@ -134,6 +135,26 @@ TEST(Schedule, ClippingComesAfterAllTransfersAndBeforeAllUpdates) {
   EXPECT_EQ(two.beside(schedule),
             (Steps{{start, 0}, {start, 1}, {wait, 0}, {wait, 1}, {transform, 0}, {compute, 0}, {compute, 1}}));
   EXPECT_TRUE(schedule.finishes.empty());
+}
+
+// On a device, the host adds up a micro-batch's gradients when those of the next arrive.
+TEST(Schedule, MicroBatchesAreAddedUpBesideADevice) {
+  TwoLayers two;
+  CompileOptions options;
+  options.stages = std::make_shared<const StageOptions>(
+      StageOptions{.cuts = {}, .order = make_pipeline_order(PipelineKind::gpipe, {.micro_batches = 3})});
+  VariableLayouts layouts;
+  two.program = compile(two.graph, two.fetches, *two.backend, options, layouts);
+  const GradientOptions three{.accumulate = 3};
+  EXPECT_EQ(two.beside(two.schedule(three)), (Steps{{accumulate, 0}, {accumulate, 0}, {accumulate, 0}, {compute, 0}}));
+  EXPECT_EQ(two.beside(two.schedule(three, {.on_host = false})), (Steps{{download, 0},
+                                                                        {accumulate, 0},
+                                                                        {download, 0},
+                                                                        {accumulate, 0},
+                                                                        {download, 0},
+                                                                        {accumulate, 0},
+                                                                        {upload, 0},
+                                                                        {compute, 0}}));
 }
 
 TEST(Schedule, ADeviceIsGivenAllWorkBeforeTheHostWaits) {

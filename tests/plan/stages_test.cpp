@@ -138,6 +138,26 @@ TEST_F(Stages, OfUnequalNumbersOfWorkersComeToTheEnd) {
 }
 
 // Inside a block, what the shortcut carries is needed on both sides, forward and backward.
+// As devices need that have no tags.
+TEST_F(Stages, ReceiveInTheOrderInWhichOthersSend) {
+  using Names = std::vector<std::string>;
+  for (const char* name : {"resnet29_v2", "googlenet"}) {
+    const Network network(name);
+    for (const PipelineKind kind : {PipelineKind::gpipe, PipelineKind::one_forward, PipelineKind::zero_bubble}) {
+      const auto programs = compile_all(network, cut(network, kind, {2, 1, 2}, 8));
+      std::map<std::pair<int, int>, Names> sent, received;
+      for (int rank = 0; rank < std::ssize(programs); ++rank) {
+        for (const Instruction& instruction : programs[static_cast<std::size_t>(rank)].instructions) {
+          const Transfer& transfer = instruction.transfer;
+          if (transfer.kind == Transfer::Kind::send) sent[{rank, transfer.peer}].push_back(instruction.name);
+          if (transfer.kind == Transfer::Kind::receive) received[{transfer.peer, rank}].push_back(instruction.name);
+        }
+      }
+      EXPECT_EQ(received, sent) << name << ", " << to_string(kind);
+    }
+  }
+}
+
 TEST_F(Stages, MayBeginAnywhere) {
   const Network network("resnet20");
   const std::vector<std::string> places = choose_cuts(network.graph, network.fetches, *backend_, 24);

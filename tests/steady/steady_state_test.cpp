@@ -87,6 +87,21 @@ TEST(SteadyState, ATracedStepAllocatesNothing) {
   EXPECT_EQ(recorder.tracks().front().spans().size(), 2 * spans);
 }
 
+TEST(SteadyState, AStepOfMicroBatchesAllocatesNothing) {
+  train::StepOptions options;
+  options.model = "resnet20";
+  options.batch_size = 4;
+  options.bind = false;
+  options.distribution.parallel = "pipeline:1";
+  options.distribution.micro_batches = 4;
+  const auto backend = make_backend(default_backend());
+  train::PreparedStep step(resolve(options), perf::plan_threads(1, 1, false, 1), *backend);
+  step.run(0.001);
+  testkit::start_counting();
+  step.run(0.001);
+  EXPECT_EQ(testkit::stop_counting().ours, 0);
+}
+
 TEST(CountedAllocations, AreCounted) {
   testkit::start_counting();
   auto* value = new std::vector<int>(100);

@@ -43,6 +43,37 @@ class GroupHall {
     if (++round.taken == ranks) rounds_.erase(number);
   }
 
+  // A message on its way: there when it was received.
+  struct Parcel {
+    std::vector<std::byte> content;
+    bool is_there = false;
+  };
+  std::string name_group() {
+    const std::lock_guard lock(mutex_);
+    return "hall " + std::to_string(groups_++);
+  }
+  std::shared_ptr<Parcel> send(const std::string& group, int from, const void* memory, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto* const begin = static_cast<const std::byte*>(memory);
+    auto parcel = std::make_shared<Parcel>(std::vector<std::byte>(begin, begin + bytes));
+    parcels_[{group, from}].push_back(parcel);
+    return parcel;
+  }
+  bool is_there(const Parcel& parcel) {
+    const std::lock_guard lock(mutex_);
+    return parcel.is_there;
+  }
+  bool receive(const std::string& group, int from, void* memory, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    auto& queue = parcels_[{group, from}];
+    if (queue.empty()) return false;
+    EXPECT_EQ(queue.front()->content.size(), bytes) << "another message is received than was sent";
+    std::memcpy(memory, queue.front()->content.data(), std::min(bytes, queue.front()->content.size()));
+    queue.front()->is_there = true;
+    queue.pop_front();
+    return true;
+  }
+
  private:
   struct Round {
     std::map<int, std::vector<float>> brought;  // by rank
@@ -52,6 +83,8 @@ class GroupHall {
   std::condition_variable changed_;
   std::map<int, int> sums_of_;  // rank -> how many it has begun
   std::map<int, Round> rounds_;
+  int groups_ = 0;
+  std::map<std::pair<std::string, int>, std::deque<std::shared_ptr<Parcel>>> parcels_;  // by group and sender
 };
 
 class ApartDevice final : public ComputeDevice {
@@ -91,11 +124,7 @@ class ApartDevice final : public ComputeDevice {
     refuse_while_capturing("synchronize()");
     const Access access(*this);
     // The streams from the last to the first: those of an exchange run ahead of what they forget to wait for.
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (auto stream = streams_.rbegin(); stream != streams_.rend(); ++stream) {
-        while (advance(stream->second)) moved = true;
-      }
+    while (advance_all() || waits_for_others()) {
     }
     for (const auto& [stream, queue] : streams_) {
       if (!queue.empty()) fail(ErrorKind::failed, "stream {} waits for an event that never comes", stream);
@@ -128,8 +157,15 @@ class ApartDevice final : public ComputeDevice {
     run_until(event);
   }
 
+  // At the first look nothing has.
+  bool has_passed(int event) override {
+    if (looked_for_.insert(event).second) return false;
+    wait_event_on_host(event);
+    return true;
+  }
+
   bool has_groups() const override { return options_.hall != nullptr; }
-  std::string name_group() override { return "hall"; }
+  std::string name_group() override { return options_.hall->name_group(); }
   std::unique_ptr<DeviceGroup> join_group(const GroupPlan& plan) override;
 
   void record_time(int index) override {
@@ -142,12 +178,16 @@ class ApartDevice final : public ComputeDevice {
 
   // Work of kernels, in the current stream.
   void enqueue(std::function<void()> work) { add({.kind = Item::Kind::work, .work = std::move(work)}); }
+  void transfer(std::function<bool()> transfer) {
+    add({.kind = Item::Kind::transfer, .transfer = std::move(transfer)});
+  }
 
  private:
   struct Item {
-    enum class Kind { work, event, wait } kind = Kind::work;
+    enum class Kind { work, event, wait, transfer } kind = Kind::work;
     std::function<void()> work = {};
     int event = -1;
+    std::function<bool()> transfer = {};  // tries to; whether it is done
   };
   using Captured = std::vector<std::pair<int, Item>>;  // with streams
   class Tape;
@@ -200,18 +240,41 @@ class ApartDevice final : public ComputeDevice {
     if (stream.empty()) return false;
     Item& next = stream.front();
     if (next.kind == Item::Kind::wait && !passed_.at(next.event)) return false;
+    if (next.kind == Item::Kind::transfer && !next.transfer()) return false;
     if (next.kind == Item::Kind::work) next.work();
     if (next.kind == Item::Kind::event) passed_[next.event] = true;
     stream.pop_front();
     return true;
   }
-  // No more than what has to be done for this event.
+  bool advance_all() {
+    bool moved = false;
+    for (auto stream = streams_.rbegin(); stream != streams_.rend(); ++stream) {
+      while (advance(stream->second)) moved = true;
+    }
+    return moved;
+  }
+  // For a moment, if a stream can only go on when another device does.
+  bool waits_for_others() {
+    const auto waits = [](const auto& stream) {
+      return !stream.second.empty() && stream.second.front().kind == Item::Kind::transfer;
+    };
+    if (std::none_of(streams_.begin(), streams_.end(), waits)) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    return true;
+  }
+  // No more than what has to be done for this event, unless another device has to do something.
   void run_until(int event) {
     const auto gives = [&](const Item& item) { return item.kind == Item::Kind::event && item.event == event; };
     for (auto& [number, stream] : streams_) {
       if (std::none_of(stream.begin(), stream.end(), gives)) continue;
       while (!passed_.at(event)) {
-        if (!advance(stream)) run_until(stream.front().event);
+        if (advance(stream)) continue;
+        if (stream.front().kind == Item::Kind::transfer) {
+          advance_all();
+          waits_for_others();
+        } else {
+          run_until(stream.front().event);
+        }
       }
       return;
     }
@@ -222,6 +285,7 @@ class ApartDevice final : public ComputeDevice {
   std::map<std::byte*, std::size_t> regions_;
   std::map<int, std::deque<Item>> streams_;
   std::vector<bool> passed_;  // [event]
+  std::set<int> looked_for_;  // events
   int stream_ = 0;
   Captured* tape_ = nullptr;
   int graphs_ = 0;
@@ -279,7 +343,8 @@ class ApartDevice::Tape final : public DeviceGraph {
 
 class ApartDevice::Group final : public DeviceGroup {
  public:
-  Group(ApartDevice& device, int rank, int ranks) : device_(device), rank_(rank), ranks_(ranks) {}
+  Group(ApartDevice& device, const GroupPlan& plan)
+      : device_(device), name_(plan.name), rank_(plan.rank), ranks_(plan.ranks) {}
   // As NCCL's, which waits for graphs of its sums to go first, for ever.
   ~Group() override { EXPECT_EQ(in_use_.use_count(), 1) << "a graph has sums of a group that goes"; }
   void sum(float* values, std::int64_t elements, const float* factor) override {
@@ -288,9 +353,22 @@ class ApartDevice::Group final : public DeviceGroup {
       device_.options_.hall->sum(rank_, ranks_, values, elements);
     });
   }
+  void send(const void* memory, std::int64_t bytes, int) override {
+    device_.transfer([this, memory, bytes, parcel = std::shared_ptr<GroupHall::Parcel>()]() mutable {
+      if (!parcel) parcel = hall().send(name_, rank_, memory, static_cast<std::size_t>(bytes));
+      return hall().is_there(*parcel);
+    });
+  }
+  void receive(void* memory, std::int64_t bytes, int from) override {
+    device_.transfer(
+        [this, memory, bytes, from] { return hall().receive(name_, from, memory, static_cast<std::size_t>(bytes)); });
+  }
 
  private:
+  GroupHall& hall() const { return *device_.options_.hall; }
+
   ApartDevice& device_;
+  std::string name_;
   int rank_, ranks_;
   std::shared_ptr<int> in_use_ = std::make_shared<int>();
 };
@@ -307,8 +385,8 @@ inline std::unique_ptr<DeviceGraph> ApartDevice::capture(const std::function<voi
 }
 
 inline std::unique_ptr<DeviceGroup> ApartDevice::join_group(const GroupPlan& plan) {
-  if (plan.name != name_group()) fail(ErrorKind::failed, "a group called '{}'", plan.name);
-  return std::make_unique<Group>(*this, plan.rank, plan.ranks);
+  if (!plan.name.starts_with("hall ")) fail(ErrorKind::failed, "a group called '{}'", plan.name);
+  return std::make_unique<Group>(*this, plan);
 }
 
 // The reference backend on such a device.
@@ -327,6 +405,9 @@ class ApartBackend final : public Backend {
   class LaterKernel final : public Kernel {
    public:
     LaterKernel(std::unique_ptr<Kernel> kernel, ApartDevice& device) : kernel_(std::move(kernel)), device_(device) {}
+    std::unique_ptr<Kernel> another() const override {
+      return std::make_unique<LaterKernel>(kernel_->another(), device_);
+    }
     void bind(const KernelMemory& memory) override { kernel_->bind(memory); }
     void run(const RunContext&) override {
       device_.enqueue([this] { kernel_->run(device_.context()); });

@@ -90,6 +90,19 @@ TEST(Distribution, GpusSumGradientsUnlessTheHostsAreAskedTo) {
   EXPECT_THROW(resolve(on_cpu, {.workers = 2}), Error);
 }
 
+TEST(Distribution, StagesOnGpusSumGradientsInHostMemory) {
+  StepOptions options;
+  options.device = "cuda";
+  options.batch_size = 8;
+  options.distribution.parallel = "pipeline:2";
+  EXPECT_EQ(resolve(options, {.workers = 2}).distribution.gpu_sums, GpuSums::automatic) << "of transfers";
+  options.distribution.all_reduce = "nccl";
+  EXPECT_THROW(resolve(options, {.workers = 2}), Error);
+  options.distribution.all_reduce = "auto";
+  options.distribution.parallel = "auto";
+  EXPECT_THROW(resolve(options, {.workers = 2}), Error);
+}
+
 TEST(Distribution, ServersAreUsedWhereThereAreSome) {
   const DistributionConfig config = resolved(kWithServers);
   EXPECT_EQ(config.update, VariableUpdate::parameter_server);

@@ -12,10 +12,12 @@ namespace trireme {
 
 class DropoutMask {
  public:
-  DropoutMask(const op::Dropout& dropout, const RunContext& context, std::int64_t elements_per_sample)
+  // first_sample: of the kernel's, in the run.
+  DropoutMask(const op::Dropout& dropout, const RunContext& context, std::int64_t first_sample,
+              std::int64_t elements_per_sample)
       : rate_(dropout.rate),
         step_(context.step),
-        first_sample_(context.sample_offset),
+        first_sample_(context.sample_offset + first_sample),
         blocks_per_sample_((elements_per_sample + 3) / 4) {
     const RandomBlock mixed = philox(context.seed, dropout.key, 0);
     key_ = (std::uint64_t{mixed[0]} << 32) | mixed[1];

@@ -35,6 +35,7 @@ class Operands {
     return static_cast<Element*>(memory_.shared[group]);
   }
   std::span<void* const> shared_blocks() const { return memory_.shared; }
+  std::int64_t first_sample() const { return memory_.first_sample; }
   template <typename Element>
   Element* scratch(std::int64_t bytes = 0) const {
     return reinterpret_cast<Element*>(static_cast<std::byte*>(memory_.scratch) + bytes);
@@ -48,6 +49,7 @@ template <typename Function>
 class FunctionKernel final : public Kernel {
  public:
   explicit FunctionKernel(Function function) : function_(std::move(function)) {}
+  std::unique_ptr<Kernel> another() const override { return std::make_unique<FunctionKernel>(function_); }
   void bind(const KernelMemory& memory) override { memory_ = memory; }
   void run(const RunContext& context) override { function_(Operands(memory_), context); }
 

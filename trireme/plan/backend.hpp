@@ -59,6 +59,7 @@ struct KernelMemory {
   std::vector<void*> inputs;
   std::vector<void*> outputs;
   void* scratch = nullptr;
+  std::int64_t first_sample = 0;  // of a micro-batch, in the run (dropout)
   // [statistics group]: KernelChoice::shared_bytes, visible to all groups and used for nothing else.
   std::vector<void*> shared;
   // ApplyGradients: [pair][group], the gradient of each pair in every group. The update takes their mean.
@@ -72,6 +73,7 @@ struct KernelMemory {
 class Kernel {
  public:
   virtual ~Kernel() = default;
+  virtual std::unique_ptr<Kernel> another() const = 0;  // not bound yet; for another micro-batch
   virtual void bind(const KernelMemory& memory) = 0;
   virtual void run(const RunContext& context) = 0;  // does not allocate; throws only if the underlying library fails
 };

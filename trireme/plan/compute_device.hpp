@@ -49,13 +49,17 @@ class DeviceGraph {  // work captured once and launched repeatedly as a whole
   virtual void launch() = 0;
 };
 
-// Devices, each with its own process or thread, that sum values without their hosts.
+// Devices, each with its own process or thread, that sum or exchange values without their hosts.
 class DeviceGroup {
  public:
   virtual ~DeviceGroup() = default;
   // Replaces the values by the sum over all devices of factor · values; the factor is in device memory. Enqueued in the
   // current stream. All devices must enqueue the same sums in the same order.
   virtual void sum(float* values, std::int64_t elements, const float* factor) = 0;
+  // Enqueued likewise; what follows in the stream waits for the other device. Transfers from one device to another have
+  // the same order on both.
+  virtual void send(const void* memory, std::int64_t bytes, int to) = 0;
+  virtual void receive(void* memory, std::int64_t bytes, int from) = 0;
 };
 
 struct GroupPlan {
@@ -108,6 +112,7 @@ class ComputeDevice {
   virtual int record_event() { return 0; }
   virtual void wait_event(int /*event*/) {}
   virtual void wait_event_on_host(int /*event*/) {}
+  virtual bool has_passed(int /*event*/) { return true; }
 
   // One device names a new group, and all join it by that name (collective). Empty name if unsupported.
   virtual bool has_groups() const { return false; }

@@ -51,11 +51,11 @@ struct Instruction {
   bool update = false;
   bool recomputed = false;         // repeats an earlier instruction
   const Node* node = nullptr;      // of the fused graph; null for reorders and transfers
-  std::shared_ptr<Kernel> kernel;  // the same for all micro-batches; null for transfers and if it collects
+  std::unique_ptr<Kernel> kernel;  // null for transfers and if it collects
   // Of a program that works on several micro-batches:
   bool collects = false;  // stands where gradients of an ApplyGradients are complete that are not the last to be summed
   int micro_batch = 0;
-  std::int64_t sample_offset = 0;  // of the micro-batch's first sample
+  std::int64_t first_sample = 0;  // of the micro-batch
   Transfer transfer = {};
 };
 

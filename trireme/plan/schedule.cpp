@@ -40,7 +40,7 @@ class Scheduler {
         continue;
       }
       if (instruction(i).collects) {
-        add(Action::accumulate, bucket_of_.at(buffer(instruction(i).inputs[1]).variable));
+        collect(bucket_of_.at(buffer(instruction(i).inputs[1]).variable));
         continue;
       }
       if (after_gradients_.contains(i)) {
@@ -138,6 +138,19 @@ class Scheduler {
     if (on_device_alone()) add(Action::compute, index);
   }
 
+  // A micro-batch's gradients of a bucket are complete, but others follow.
+  void collect(int bucket) {
+    if (place_.on_host) return add(Action::accumulate, bucket);
+    download(bucket);
+    collected_.insert(bucket);
+  }
+
+  // The host adds up what it got while the device makes the next, at the latest when that arrives.
+  void download(int bucket) {
+    if (collected_.erase(bucket) > 0) add(Action::accumulate, bucket);
+    add(Action::download, bucket);
+  }
+
   // This replica's gradients of a bucket are complete.
   void complete(int bucket) {
     started_ = bucket + 1;
@@ -147,7 +160,7 @@ class Scheduler {
       barrier();
     }
     if (staged()) {
-      add(Action::download, bucket);
+      download(bucket);
       downloaded_.push_back(bucket);
       return;
     }
@@ -315,6 +328,7 @@ class Scheduler {
   std::set<int> after_gradients_;
   std::set<int> updated_;        // buckets whose update comes earlier in the program
   std::vector<int> downloaded_;  // buckets that the host still has to process
+  std::set<int> collected_;      // buckets of which the host still has to add up a micro-batch's gradients
   std::vector<int> held_;        // buckets that leave when all are transformed
   std::set<int> waited_;         // buckets whose new values are in place, if served
   int started_ = 0;              // buckets that are complete

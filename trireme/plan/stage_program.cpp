@@ -56,6 +56,7 @@ class StageProgram {
     int part = -1;
     Phase phase = Phase::forward;
   };
+  using TaskKind = std::pair<int, Kind>;  // of a part
   struct Block {
     int micro_batch = 0;
     std::vector<int> arrivals;                                        // transfers
@@ -162,10 +163,12 @@ class StageProgram {
         if (producer < 0 || place(index(producer)).part < 0 || place(i).part < 0) continue;
         const int from = stage_of(index(producer)), to = stage_of(i);
         if (from == to || !has_copies(id)) continue;
-        tags_.try_emplace({id, to}, static_cast<int>(tags_.size()));
-        const bool goes_back = place(i).phase != Phase::forward;
-        const auto [first, is_new] = first_needed_.try_emplace({id, to}, goes_back);
-        first->second = first->second && goes_back;
+        if (tags_.try_emplace({id, to}, static_cast<int>(tags_.size())).second) long_.insert({id, to});
+        const Place& made = place(index(producer));
+        const Place arrival{place(i).part, made.phase};
+        if (!comes_before(made, arrival) || comes_before(place(i), arrival)) continue;
+        arrivals_[task_of(arrival)].insert(id);
+        long_.erase({id, to});
       }
     }
     if (static_cast<int>(tags_.size()) > kMostTransfers) {
@@ -191,11 +194,12 @@ class StageProgram {
   // By task, whatever the micro-batch.
   void find_tasks() {
     for (std::size_t i = 0; i < whole_.instructions.size(); ++i) {
-      const Place& own = place(i);
-      if (own.part < 0) continue;
-      const bool joins_backward = !order_.splits_backward && own.phase == Phase::weights;
-      of_task_[{own.part, joins_backward ? Kind::backward : static_cast<Kind>(own.phase)}].push_back(i);
+      if (place(i).part >= 0) of_task_[task_of(place(i))].push_back(i);
     }
+  }
+  TaskKind task_of(const Place& place) const {
+    const bool joins_backward = !order_.splits_backward && place.phase == Phase::weights;
+    return {place.part, joins_backward ? Kind::backward : static_cast<Kind>(place.phase)};
   }
   const std::vector<std::size_t>& instructions_of(const PipelineOrder::Task& task) {
     return of_task_[{task.part, task.kind}];
@@ -206,13 +210,21 @@ class StageProgram {
     return tasks;
   }
 
-  // Buffers of other stages that an instruction reads.
-  std::vector<int> foreign_inputs(std::size_t instruction) const {
-    std::vector<int> ids;
-    for (const int id : whole_.instructions[instruction].inputs) {
-      const int producer = producer_[index(id)];
-      if (producer >= 0 && has_copies(id) && stage_of(index(producer)) != stage_of(instruction)) ids.push_back(id);
+  // What first arrives for a task, in the order in which other stages make it. What another stage's task makes arrives
+  // with the task that it leads to, even if it is needed later, so that messages from one stage to another are received
+  // in the order in which they are sent. arrived: (buffer, micro-batch) of its worker.
+  std::vector<int> arrivals_of(const PipelineOrder::Task& task, std::set<std::pair<int, int>>& arrived) {
+    std::set<int> all = arrivals_[{task.part, task.kind}];
+    for (const std::size_t i : instructions_of(task)) {
+      for (const int id : whole_.instructions[i].inputs) {
+        if (tags_.contains({id, order_.stage_of(task.part)})) all.insert(id);
+      }
     }
+    std::vector<int> ids;
+    for (const int id : all) {
+      if (arrived.insert({id, task.micro_batch}).second) ids.push_back(id);
+    }
+    std::ranges::sort(ids, {}, [this](int id) { return std::pair(producer_[index(id)], id); });
     return ids;
   }
   // What other stages read of its results, and which.
@@ -227,11 +239,6 @@ class StageProgram {
   int move_number(std::pair<int, int> tensor, int micro_batch) const {
     return tags_.at(tensor) * order_.shape.micro_batches + micro_batch;
   }
-  // A result of forward that the other stage first needs in backward.
-  bool is_long(std::pair<int, int> tensor) const {
-    return place(index(producer_[index(tensor.first)])).phase == Phase::forward && first_needed_.at(tensor);
-  }
-
   std::vector<WorkerMoves> moves_of_all() {
     std::vector<WorkerMoves> all;
     for (int stage = 0; stage < order_.shape.stages; ++stage) {
@@ -251,12 +258,10 @@ class StageProgram {
                     .to = options_.rank_of(tensor.second, m)};
       };
       TaskMoves& of_task = moves.emplace_back();
+      for (const int id : arrivals_of(task, arrived)) of_task.arrivals.push_back(move({id, stage}));
       for (const std::size_t i : instructions_of(task)) {
-        for (const int id : foreign_inputs(i)) {
-          if (arrived.insert({id, m}).second) of_task.arrivals.push_back(move({id, stage}));
-        }
         for (const auto& tensor : sends_of(i))
-          (is_long(tensor) ? of_task.long_sends : of_task.sends).push_back(move(tensor));
+          (long_.contains(tensor) ? of_task.long_sends : of_task.sends).push_back(move(tensor));
       }
     }
     return moves;
@@ -265,11 +270,9 @@ class StageProgram {
   Block block_of(const PipelineOrder::Task& task) {
     const int m = task.micro_batch;
     Block block{.micro_batch = m, .arrivals = {}};
+    for (const int id : arrivals_of(task, arrived_))
+      block.arrivals.push_back(message(id, m, options_.stage, stage_of(index(producer_[index(id)]))));
     for (const std::size_t i : instructions_of(task)) {
-      for (const int id : foreign_inputs(i)) {
-        if (!arrived_.insert({id, m}).second) continue;
-        block.arrivals.push_back(message(id, m, options_.stage, stage_of(index(producer_[index(id)]))));
-      }
       std::vector<int> sends;
       for (const auto& tensor : sends_of(i)) {
         sends.push_back(message(tensor.first, m, tensor.second, tensor.second));
@@ -316,7 +319,6 @@ class StageProgram {
     copy.update = from.update;
     copy.recomputed = from.recomputed;
     copy.node = from.node;
-    copy.kernel = from.kernel;
     copy.micro_batch = micro_batch;
     for (const int id : from.inputs) copy.inputs.push_back(copy_of(id, micro_batch));
     for (const int id : from.outputs) copy.outputs.push_back(copy_of(id, micro_batch));
@@ -328,9 +330,10 @@ class StageProgram {
       copy.operation = "accumulate";
       copy.collects = true;
       copy.update = false;
-      copy.kernel = nullptr;
       copy.scratch = -1;
       copy.cost = {};
+    } else {
+      copy.kernel = from.kernel->another();
     }
     instructions_.push_back(std::move(copy));
     new_in_place_.push_back(in_place_[at]);
@@ -432,7 +435,7 @@ class StageProgram {
     whole_.buffers = std::move(buffers_);
     in_place_ = std::move(new_in_place_);
     for (Instruction& instruction : whole_.instructions) {
-      instruction.sample_offset = instruction.micro_batch * whole_.samples;
+      instruction.first_sample = instruction.micro_batch * whole_.samples;
     }
   }
 
@@ -442,16 +445,17 @@ class StageProgram {
   InPlacePairs& in_place_;
   const StageOptions& options_;
   const PipelineOrder& order_;
-  std::vector<Place> places_;                                         // [instruction]
-  std::vector<int> producer_;                                         // [buffer]: instruction; -1: a source
-  std::set<int> per_micro_batch_;                                     // buffers of placeholders
-  std::map<std::pair<int, int>, int> tags_;                           // (buffer, stage that reads it)
-  std::map<std::pair<int, int>, bool> first_needed_;                  // likewise: only after forward
-  std::map<std::pair<int, Kind>, std::vector<std::size_t>> of_task_;  // (part, kind) -> instructions
-  std::map<int, int> sends_;                   // move -> message, of those whose end was not waited for
-  std::vector<int> own_;                       // micro-batches of this process
-  std::set<std::pair<int, int>> arrived_;      // (buffer, micro-batch)
-  std::map<std::pair<int, int>, int> copies_;  // (buffer, micro-batch) -> buffer of the new program
+  std::vector<Place> places_;                             // [instruction]
+  std::vector<int> producer_;                             // [buffer]: instruction; -1: a source
+  std::set<int> per_micro_batch_;                         // buffers of placeholders
+  std::map<std::pair<int, int>, int> tags_;               // (buffer, stage that reads it)
+  std::set<std::pair<int, int>> long_;                    // likewise: may be received much later
+  std::map<TaskKind, std::set<int>> arrivals_;            // buffers that arrive with a task
+  std::map<TaskKind, std::vector<std::size_t>> of_task_;  // instructions
+  std::map<int, int> sends_;                              // move -> message, of those whose end was not waited for
+  std::vector<int> own_;                                  // micro-batches of this process
+  std::set<std::pair<int, int>> arrived_;                 // (buffer, micro-batch)
+  std::map<std::pair<int, int>, int> copies_;             // (buffer, micro-batch) -> buffer of the new program
   std::vector<Message> messages_;
   std::vector<Instruction> instructions_;
   std::vector<Buffer> buffers_;

@@ -54,8 +54,11 @@ Executable::Impl::Impl(Program program, VariableStore& store, std::uint64_t seed
   trace_.instructions.assign(program_.instructions.size(), 0);
   perform_item_ = [this](int item, int thread) { perform(current_->parts[item], thread); };
   if (!device_.is_host()) on_device_ = std::make_unique<OnDevice>(*this);
-  update_ = plan_walk(false);
-  if (program_.micro_batches > 1 && program_.trains) set_exchange(nullptr, {});
+  if (program_.micro_batches > 1 && program_.trains) {
+    set_exchange(nullptr, {});
+  } else {
+    update_ = plan_walk(false);
+  }
 }
 
 Executable::Impl::~Impl() = default;
@@ -90,7 +93,6 @@ void* Executable::Impl::host_address(int buffer) const {
 }
 
 void Executable::Impl::run_share(std::int64_t sample_offset) {
-  sample_offset_ = sample_offset;
   context_ = {.seed = seed_,
               .step = store_.step,
               .sample_offset = sample_offset,
@@ -110,6 +112,7 @@ void Executable::Impl::run_share(std::int64_t sample_offset) {
   started_ = 0;
   GradientExchange* const exchange = collects ? nullptr : exchange_;
   if (exchange != nullptr) exchange->begin_step(context_.step);
+  if (on_device_) on_device_->capture(*current_);
   walk(*current_);
   if (arithmetic_) arithmetic_->end_run();
   if (exchange != nullptr) end_exchange();
@@ -214,10 +217,7 @@ void Executable::Impl::execute(std::size_t index, int thread) {
 }
 
 void Executable::Impl::run_kernel(std::size_t index) {
-  const Instruction& instruction = program_.instructions[index];
-  if (!turns_[index].inputs.empty()) instruction.kernel->bind(turns_[index]);
-  context_.sample_offset = sample_offset_ + instruction.sample_offset;
-  instruction.kernel->run(context_);
+  program_.instructions[index].kernel->run(context_);
   if (replica_.statistics != nullptr) replica_.statistics->check();
 }
 
@@ -235,7 +235,7 @@ void Executable::Impl::wait_for_stage(std::size_t instruction, int thread) {
   const auto start = SteadyClock::now();
   const perf::ScopedSpan span(trace_.tracks[thread], trace_.stage);
   link_->wait(number);
-  exchange_times_.stages += seconds_since(start);
+  if (!on_device_) exchange_times_.stages += seconds_since(start);  // a device goes on meanwhile
 }
 
 void Executable::Impl::end_exchange() {

@@ -79,7 +79,7 @@ class Executable {
   struct ExchangeTimes {
     double update = 0;
     double wait = 0;
-    double stages = 0;  // waiting for other stages of a pipeline
+    double stages = 0;  // waiting for other stages of a pipeline; on a device not known
   };
   const ExchangeTimes& exchange_times() const;
   // One per update, in instruction order; on a device's host side copies, but the learning rate is always on the host.

@@ -97,6 +97,15 @@ void Executable::Impl::OnDevice::plan(Walk& walk) const {
     }
     *stream = static_cast<int>(at);
   }
+  const auto add_buckets = [&](Walk::Part& part) {
+    std::set<int> buckets;
+    for (int at = part.first; at < part.last; ++at) {
+      for (const int earlier : predecessors[at]) {
+        if (steps[earlier].action == Action::download) buckets.insert(steps[earlier].index);
+      }
+    }
+    part.buckets.assign(buckets.begin(), buckets.end());
+  };
   auto finish = walk.schedule.finishes.begin();
   for (int at = 0; at < std::ssize(steps);) {
     Walk::Part part{.first = at, .last = at + 1};
@@ -106,6 +115,7 @@ void Executable::Impl::OnDevice::plan(Walk& walk) const {
     } else if (works_alone(steps[at])) {
       part.on_device = true;
       while (part.last < std::ssize(steps) && works_alone(steps[part.last])) ++part.last;
+      add_buckets(part);
     }
     at = part.last;
     walk.parts.push_back(std::move(part));
@@ -190,12 +200,19 @@ void Executable::Impl::OnDevice::run(Walk::Part& part) {
     behind_first_stream_ = true;
   }
   inward_busy_ = false;
+  for (const int bucket : part.buckets) device_.wait_event(downloaded_[bucket]);
   const perf::ScopedSpan span(owner_.trace_.tracks.front(), owner_.trace_.launch);
-  const Walk& walk = *owner_.current_;
-  // Libraries load and compile code in a first run, which cannot be captured.
-  if (owner_.profiling_ || !warmed_up_) return enqueue(walk, part);
-  if (!part.graph) part.graph = device_.capture([&] { enqueue(walk, part); });
-  part.graph ? part.graph->launch() : enqueue(walk, part);
+  if (owner_.profiling_ || !part.graph) return enqueue(*owner_.current_, part);
+  part.graph->launch();
+}
+
+// Waits for the device: before a run, because within it the device may wait for others, and they for this host.
+// Libraries load and compile code in a first run, which cannot be captured.
+void Executable::Impl::OnDevice::capture(Walk& walk) {
+  if (owner_.profiling_ || !warmed_up_) return;
+  for (Walk::Part& part : walk.parts) {
+    if (part.on_device && !part.graph) part.graph = device_.capture([&] { enqueue(walk, part); });
+  }
 }
 
 // Gradients leave in their own stream.

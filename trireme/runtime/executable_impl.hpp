@@ -51,9 +51,10 @@ class Executable::Impl {
   // A schedule and how to walk it: step by step on the host; on a device in parts, each captured.
   struct Walk {
     struct Part {
-      int first = 0, last = 0;  // steps
-      int finish = -1;          // index of a finish of the schedule; -1: none
-      bool on_device = false;   // given to the device as a whole
+      int first = 0, last = 0;        // steps
+      int finish = -1;                // index of a finish of the schedule; -1: none
+      bool on_device = false;         // given to the device as a whole
+      std::vector<int> buckets = {};  // whose gradients it overwrites: an earlier micro-batch's leave first
       std::unique_ptr<DeviceGraph> graph = nullptr;
     };
     Schedule schedule;
@@ -109,7 +110,6 @@ class Executable::Impl {
   std::unique_ptr<OnDevice> on_device_;  // null on the host
   GradientExchange* exchange_ = nullptr;
   StageLink* link_ = nullptr;
-  std::vector<KernelMemory> turns_;  // [instruction]: if its kernel also runs for other micro-batches
   GradientOptions gradient_options_;
   std::unique_ptr<GradientArithmetic> arithmetic_;  // if gradients are accumulated or transformed
   std::vector<std::vector<Merge>> merges_;          // [bucket], if groups of cores have their own gradients
@@ -118,7 +118,6 @@ class Executable::Impl {
   int started_ = 0;  // buckets of this run whose transfer has started
   std::function<void(int, int)> perform_item_;
   RunContext context_;
-  std::int64_t sample_offset_ = 0;
   std::uint64_t variables_seen_ = 0;  // store version at the last run of the once-only instructions
   ExchangeTimes exchange_times_;
   bool profiling_ = false;
@@ -144,6 +143,7 @@ class Executable::Impl::OnDevice {
   void end_run();
   void count_run() { values_seen_ = owner_.store_.version(); }
   double wait();
+  void capture(Walk& walk);
   void run(Walk::Part& part);
   // Gradients and values that the host processes.
   void download(int bucket);

@@ -50,7 +50,6 @@ void Executable::Impl::bind(bool updates_only) {
   // If gradients are processed before the update, those of all groups have been merged.
   const int gradient_groups = gradient_options_.changes_step() ? 1 : place_.groups;
   std::int64_t shared_offset = 0;
-  turns_.resize(program_.instructions.size());
   for (std::size_t index = 0; index < program_.instructions.size(); ++index) {
     const Instruction& instruction = program_.instructions[index];
     const bool applies = applies_gradients(instruction);
@@ -80,9 +79,8 @@ void Executable::Impl::bind(bool updates_only) {
         states.push_back(store_.state(variable, s, op::initial_state(kind, s)));
       }
     }
+    memory.first_sample = instruction.first_sample;
     instruction.kernel->bind(memory);
-    // Micro-batches take turns with a kernel.
-    if (instruction.kernel.use_count() > 1) turns_[index] = std::move(memory);
   }
 }
 

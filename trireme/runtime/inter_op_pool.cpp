@@ -30,7 +30,12 @@ class Accesses {
     const Step& at = schedule_.steps[step];
     switch (at.action) {
       case Action::compute:
+      case Action::begin:
+      case Action::end:
         add_instruction(at.index);
+        break;
+      case Action::download:
+        add_gradients(at.index);
         break;
       case Action::transform:
         for (int bucket = 0; bucket < std::ssize(schedule_.updates); ++bucket) add_bucket(bucket);
@@ -75,6 +80,11 @@ class Accesses {
     }
     for (const int id : at.outputs) add(id, true);
     add(at.scratch, true);
+  }
+
+  void add_gradients(int bucket) {
+    const std::vector<int>& inputs = instruction(schedule_.updates[bucket]).inputs;
+    for (std::size_t at = 2; at < inputs.size(); at += 2) add(inputs[at], false);
   }
 
   // Variables and gradients of a bucket, either of which a transfer may write.

@@ -27,9 +27,8 @@ Session::Session(Graph& graph, const Backend& backend, SessionOptions options)
         "there are {} groups and backend '{}'",
         options_.replica.replicas, options_.groups, backend_.name());
   }
-  if (options_.compile.stages != nullptr &&
-      (options_.groups > 1 || options_.compile.inter_threads > 1 || !backend_.device().is_host())) {
-    bad_input("the stages of a pipeline run on CPUs, each with one group of cores and one inter-op thread");
+  if (options_.compile.stages != nullptr && (options_.groups > 1 || options_.compile.inter_threads > 1)) {
+    bad_input("the stages of a pipeline have one group of cores and one inter-op thread each");
   }
   options_.compile.owners = divide_by_rule(graph_, options_.compile.owners);
   if (options_.gradient_memory) store_->set_gradient_memory(options_.gradient_memory);

@@ -1,5 +1,5 @@
 // Transfers between the stages of a pipeline. A program's messages have the same memory, peers and order in every run.
-// Implemented by parallel/pipeline_link.hpp.
+// Implemented by parallel/pipeline_link.hpp, and for the memory of a device by parallel/staged_link.hpp.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,9 @@ struct StageMessage {
   std::span<std::byte> memory;
 };
 
-// Called by the thread that runs the program.
+// Called by the thread that runs the program. On a device, begin() stands for the work enqueued before it in the
+// current stream: a message leaves, or may be overwritten, after that. What is enqueued after done() or wait() follows
+// the message's end.
 class StageLink {
  public:
   virtual ~StageLink() = default;

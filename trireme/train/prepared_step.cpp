@@ -95,7 +95,7 @@ void PreparedStep::set_batch(std::span<const float> images, std::span<const std:
     const auto [own_labels, first_label] = part_of(label_inputs_[index], index);
     std::ranges::copy(images.subspan(first_value, own_images.size()), own_images.begin());
     std::ranges::copy(labels.subspan(first_label, own_labels.size()), own_labels.begin());
-    group.send_inputs();
+    if (micro_batch + 1 == micro_batches()) group.send_inputs();
   }
 }
 

@@ -206,7 +206,9 @@ void resolve_for_pipeline(StepConfig& config) {
     if (given) bad_input("{} and {} cannot be used together: {}", option, what, why);
   };
   refuse(config.options.forward_only, "--forward-only", "pipelines train");
-  refuse(config.on_gpu(), "--device cuda", "stages run on CPUs");
+  refuse(config.on_gpu() && pipeline.is_automatic, "--device cuda", "it plans for CPUs");
+  refuse(config.distribution.gpu_sums == GpuSums::always, "--all-reduce nccl",
+         "the workers of a stage sum their gradients in host memory");
   refuse(config.distribution.uses_servers(), "parameter servers", "stages sum their gradients by all-reduce");
   refuse(config.distribution.update == VariableUpdate::independent && config.distribution.workers > 1,
          "--variable-update independent", "the workers train one network");

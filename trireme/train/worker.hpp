@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "trireme/comm/network_file.hpp"
-#include "trireme/parallel/pipeline_link.hpp"
 #include "trireme/parallel/pipeline_sync.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/peak.hpp"
 #include "trireme/perf/spinning.hpp"
 #include "trireme/perf/statistics.hpp"
 #include "trireme/ps/worker_sync.hpp"
+#include "trireme/runtime/stage_link.hpp"
 #include "trireme/train/choose_parallel.hpp"
 #include "trireme/train/choose_split.hpp"
 #include "trireme/train/data_input.hpp"
@@ -133,6 +133,8 @@ class Worker {
   void measure_gpu_peak();
   comm::CostModel network_cost();
   std::unique_ptr<parallel::Replicas> make_replicas();
+  std::unique_ptr<StageLink> make_link(const parallel::ReplicaOptions& options);
+  std::unique_ptr<parallel::Replicas> make_stage();
   std::string why_not_between_gpus() const;
   void choose_parallel();
   void open_data();
@@ -182,7 +184,7 @@ class Worker {
   };
   Trace trace_;
   // Declared after the step: once destroyed, nobody writes to the step's memory.
-  std::unique_ptr<parallel::PipelineLink> link_;  // to other stages
+  std::unique_ptr<StageLink> link_;  // to other stages
   std::unique_ptr<parallel::Replicas> replicas_;
   ps::WorkerSync* servers_ = nullptr;
   parallel::PipelineSync* pipeline_ = nullptr;  // likewise the replicas'

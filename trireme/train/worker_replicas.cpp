@@ -7,7 +7,10 @@
 #include "trireme/base/error.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/parallel/all_reduce_sync.hpp"
+#include "trireme/parallel/device_link.hpp"
 #include "trireme/parallel/device_sync.hpp"
+#include "trireme/parallel/pipeline_link.hpp"
+#include "trireme/parallel/staged_link.hpp"
 #include "trireme/train/worker.hpp"
 
 namespace trireme::train {
@@ -102,6 +105,36 @@ std::string Worker::why_not_between_gpus() const {
   return "";
 }
 
+// GPUs exchange in the order of their work: with several parts of the network, stages may wait for each other in turn.
+std::unique_ptr<StageLink> Worker::make_link(const parallel::ReplicaOptions& options) {
+  const bool has_one_part = default_chunks(config_.distribution.pipeline.kind) == 1;
+  if (config_.distribution.gpu_sums != GpuSums::never && has_one_part) {
+    const std::string problem = why_not_between_gpus();
+    if (problem.empty()) {
+      setup_.gradient_path = "from GPU to GPU";
+      return std::make_unique<parallel::DeviceLink>(*workers_, backend_->device());
+    }
+    setup_.gradient_path += fmt::format(" ({})", problem);
+  }
+  auto link = std::make_unique<parallel::PipelineLink>(*workers_, options.timeout, options.start_thread);
+  if (!config_.on_gpu()) return link;
+  return std::make_unique<parallel::StagedLink>(std::move(link), backend_->device());
+}
+
+// Of a pipeline: connects the stages, and the replicas of this one.
+std::unique_ptr<parallel::Replicas> Worker::make_stage() {
+  const parallel::ReplicaOptions options =
+      replica_options(config_.distribution, setup_.threads.cores, network_cost(), options_.recorder);
+  const int stage = config_.distribution.pipeline.place_of(workers_->rank()).stage;
+  stage_ = workers_->split(stage, workers_->rank());
+  stage_in_steps_ = stage_->split(0, stage_->rank());
+  stage_in_steps_->set_timeout(options.timeout);  // while others compile, it is longer
+  link_ = make_link(options);
+  auto sync = std::make_unique<parallel::PipelineSync>(*stage_in_steps_, *workers_, options);
+  pipeline_ = sync.get();
+  return std::make_unique<parallel::Replicas>(*stage_, std::move(sync), options);
+}
+
 std::unique_ptr<parallel::Replicas> Worker::make_replicas() {
   const DistributionConfig& distribution = config_.distribution;
   const std::vector<int>& processors = setup_.threads.cores;
@@ -113,18 +146,7 @@ std::unique_ptr<parallel::Replicas> Worker::make_replicas() {
     return std::make_unique<parallel::Replicas>(*workers_, std::move(sync),
                                                 replica_options(distribution, processors, {}, options_.recorder));
   }
-  if (distribution.pipeline.is_used()) {
-    const parallel::ReplicaOptions options =
-        replica_options(distribution, processors, network_cost(), options_.recorder);
-    const int stage = distribution.pipeline.place_of(workers_->rank()).stage;
-    stage_ = workers_->split(stage, workers_->rank());
-    stage_in_steps_ = stage_->split(0, stage_->rank());
-    stage_in_steps_->set_timeout(options.timeout);  // while others compile, it is longer
-    link_ = std::make_unique<parallel::PipelineLink>(*workers_, options.timeout, options.start_thread);
-    auto sync = std::make_unique<parallel::PipelineSync>(*stage_in_steps_, *workers_, options);
-    pipeline_ = sync.get();
-    return std::make_unique<parallel::Replicas>(*stage_, std::move(sync), options);
-  }
+  if (distribution.pipeline.is_used()) return make_stage();
   if (!distribution.is_synchronous()) return nullptr;
   if (distribution.gpu_sums != GpuSums::never) {
     const std::string problem = why_not_between_gpus();

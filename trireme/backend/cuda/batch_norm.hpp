@@ -40,6 +40,7 @@ class NormKernel final : public Kernel {
   NormKernel(CudaDevice& device, const NormShape& shape, Launch launch)
       : device_(device), shape_(shape), launch_(std::move(launch)) {}
 
+  std::unique_ptr<Kernel> another() const override { return std::make_unique<NormKernel>(device_, shape_, launch_); }
   void bind(const KernelMemory& memory) override {
     memory_ = memory;
     constexpr std::int64_t kCounterBytes = sizeof(unsigned);

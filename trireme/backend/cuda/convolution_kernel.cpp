@@ -110,7 +110,8 @@ Extents4 reversed(const Extents4& shift) { return {-shift[0], -shift[1], -shift[
 
 class ConvolutionKernel final : public Kernel {
  public:
-  ConvolutionKernel(const ConvolutionWork& work, const ConvolutionWay& way, ExecutionPlan plan, CudaDevice& device)
+  ConvolutionKernel(const ConvolutionWork& work, const ConvolutionWay& way, std::shared_ptr<const ExecutionPlan> plan,
+                    CudaDevice& device)
       : work_(work),
         way_(way),
         plan_(std::move(plan)),
@@ -127,11 +128,15 @@ class ConvolutionKernel final : public Kernel {
     const FoldedWeights folded = way.fold > 0 ? folded_weights(work, way)
                                               : FoldedWeights{{problem.weights_type, problem.weights, problem.layout}};
     place_copy(weights_copy_, weights, folded.desc, folded.shift, work.direction == backward_weights);
-    workspace_at_ = take_scratch(plan_.workspace_bytes());
+    workspace_at_ = take_scratch(plan_->workspace_bytes());
     sums_at_ = take_scratch(work.diff_bias ? channel_sums_scratch_bytes(dst_loops_) : 0);
   }
 
   std::int64_t scratch_bytes() const { return scratch_bytes_; }
+
+  std::unique_ptr<Kernel> another() const override {
+    return std::make_unique<ConvolutionKernel>(work_, way_, plan_, device_);
+  }
 
   void bind(const KernelMemory& memory) override {
     memory_ = memory;
@@ -144,14 +149,14 @@ class ConvolutionKernel final : public Kernel {
     bind(ConvolutionTensor::dst, dst());
     if (way_.fused && work_.after.bias) bind(ConvolutionTensor::bias, bias());
     if (way_.fused && work_.after.add) bind(ConvolutionTensor::addend, addend());
-    pack_.emplace(ExecutionPlan::bind(tensors, plan_.workspace_bytes() > 0 ? scratch(workspace_at_) : nullptr));
+    pack_.emplace(ExecutionPlan::bind(tensors, plan_->workspace_bytes() > 0 ? scratch(workspace_at_) : nullptr));
   }
 
   void run(const RunContext&) override {
     if (src_copy_.run && work_.direction != backward_data) src_copy_.run(src(), scratch(src_copy_.at));
     if (weights_copy_.run && work_.direction != backward_weights)
       weights_copy_.run(weights(), scratch(weights_copy_.at));
-    plan_.execute(device_.cudnn(), *pack_);
+    plan_->execute(device_.cudnn(), *pack_);
     if (src_copy_.run && work_.direction == backward_data) src_copy_.run(scratch(src_copy_.at), src());
     if (weights_copy_.run && work_.direction == backward_weights)
       weights_copy_.run(scratch(weights_copy_.at), weights());
@@ -203,7 +208,7 @@ class ConvolutionKernel final : public Kernel {
 
   ConvolutionWork work_;
   ConvolutionWay way_;
-  ExecutionPlan plan_;
+  std::shared_ptr<const ExecutionPlan> plan_;
   CudaDevice& device_;
   ChannelLoops dst_loops_;
   Copy src_copy_, weights_copy_;
@@ -289,7 +294,8 @@ KernelChoice make_choice(const ConvolutionWork& work, const ConvolutionWay& way,
   if (work.after.bias) choice.inputs.emplace_back(Layout::plain(1));
   if (work.after.add) choice.inputs.push_back(activation);
   if (work.diff_bias) choice.outputs.emplace_back(Layout::plain(1));
-  auto kernel = std::make_unique<ConvolutionKernel>(work, way, std::move(plan), device);
+  auto kernel =
+      std::make_unique<ConvolutionKernel>(work, way, std::make_shared<const ExecutionPlan>(std::move(plan)), device);
   choice.scratch_bytes = kernel->scratch_bytes();
   choice.kernel = std::move(kernel);
   return choice;

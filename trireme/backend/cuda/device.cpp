@@ -236,6 +236,13 @@ void CudaDevice::wait_event(int event) {
 
 void CudaDevice::wait_event_on_host(int event) { check(cudaEventSynchronize(events_[event]), "work on the GPU"); }
 
+bool CudaDevice::has_passed(int event) {
+  const cudaError_t state = cudaEventQuery(events_[event]);
+  if (state == cudaErrorNotReady) return false;
+  check(state, "work on the GPU");
+  return true;
+}
+
 void CudaDevice::record_time(int index) {
   while (times_.size() <= static_cast<std::size_t>(index)) {
     cudaEvent_t event = nullptr;

@@ -50,6 +50,7 @@ class CudaDevice final : public ComputeDevice {
   int record_event() override;
   void wait_event(int event) override;
   void wait_event_on_host(int event) override;
+  bool has_passed(int event) override;
 #if TRIREME_WITH_NCCL  // nccl_group.cpp; a group can have each GPU only once
   bool has_groups() const override;
   std::string name_group() override;

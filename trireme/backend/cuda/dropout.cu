@@ -32,6 +32,7 @@ struct Mask {
   float rate, scale;
   std::uint64_t operation_key;
   std::int64_t blocks_per_sample;
+  std::int64_t first_sample = 0;  // of the kernel's, in the run
 
   // The same for all elements. Must be called by every thread of a block.
   __device__ std::uint64_t shared_key(const RunValues& values) const {
@@ -45,7 +46,7 @@ struct Mask {
   }
   // block: counted over all samples of this process.
   __device__ uint4 bits(std::uint64_t key, const RunValues& values, std::int64_t block) const {
-    const std::int64_t place = values.sample_offset * blocks_per_sample + block;
+    const std::int64_t place = (values.sample_offset + first_sample) * blocks_per_sample + block;
     return philox(key, values.step, static_cast<std::uint64_t>(place));
   }
   __device__ float apply(float value, std::uint32_t bits_of_position) const {
@@ -94,9 +95,11 @@ KernelChoice make(const op::Dropout& operation, const KernelRequest& request, Cu
   const bool row_major = format.layout.is_plain() || shape[1] == per_sample || shape[1] == 1;
   const std::int64_t channels = row_major ? per_sample : shape[1], pixels = per_sample / channels;
   const float rate = operation.rate;
-  const Mask mask{rate, 1.0f / (1.0f - rate), operation.key, (per_sample + 3) / 4};
+  const Mask whole{rate, 1.0f / (1.0f - rate), operation.key, (per_sample + 3) / 4};
   const auto launch = [=, type = format.dtype, &device](const Operands& operands, const RunContext&) {
     with_element(type, [&]<typename Element>(Element) {
+      Mask mask = whole;
+      mask.first_sample = operands.first_sample();
       const auto* const from = operands.input<Element>(0);
       auto* const to = operands.output<Element>();
       if (pixels == 1 && per_sample % 4 == 0) {

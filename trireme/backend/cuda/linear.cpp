@@ -35,6 +35,10 @@ class ProductKernel final : public Kernel {
     return kAlignment + sums_at(algorithm) + (work.diff_bias ? channel_sums_scratch_bytes(a_loops(work)) : 0);
   }
 
+  std::unique_ptr<Kernel> another() const override {
+    return std::make_unique<ProductKernel>(work_, algorithm_, device_);
+  }
+
   void bind(const KernelMemory& memory) override {
     memory_ = memory;
     const auto scratch = reinterpret_cast<std::uintptr_t>(memory.scratch);

@@ -1,4 +1,4 @@
-// A group of GPUs in several processes that sum through NCCL, in builds with NCCL.
+// A group of GPUs in several processes that sum and exchange through NCCL, in builds with NCCL.
 #include <fmt/format.h>
 #include <nccl.h>
 
@@ -27,8 +27,10 @@ TRIREME_LIBRARY_FUNCTION(nccl_library, ncclCommGetAsyncError);
 TRIREME_LIBRARY_FUNCTION(nccl_library, ncclCommInitRank);
 TRIREME_LIBRARY_FUNCTION(nccl_library, ncclGetErrorString);
 TRIREME_LIBRARY_FUNCTION(nccl_library, ncclGetUniqueId);
+TRIREME_LIBRARY_FUNCTION(nccl_library, ncclRecv);
 TRIREME_LIBRARY_FUNCTION(nccl_library, ncclRedOpCreatePreMulSum);
 TRIREME_LIBRARY_FUNCTION(nccl_library, ncclRedOpDestroy);
+TRIREME_LIBRARY_FUNCTION(nccl_library, ncclSend);
 
 void check_nccl(ncclResult_t result, const char* what) {
   if (result == ncclSuccess) return;
@@ -61,6 +63,14 @@ class NcclGroup final : public DeviceGroup {
         ncclAllReduce(values, values, elements, ncclFloat, weighted_sum(factor), communicator_, device_.stream()),
         "a sum cannot be started");
   }
+  void send(const void* memory, std::int64_t bytes, int to) override {
+    check_nccl(ncclSend(memory, static_cast<std::size_t>(bytes), ncclChar, to, communicator_, device_.stream()),
+               "a transfer cannot be started");
+  }
+  void receive(void* memory, std::int64_t bytes, int from) override {
+    check_nccl(ncclRecv(memory, static_cast<std::size_t>(bytes), ncclChar, from, communicator_, device_.stream()),
+               "a transfer cannot be started");
+  }
 
  private:
   void wait(cudaStream_t stream) {
@@ -75,7 +85,7 @@ class NcclGroup final : public DeviceGroup {
       if (now < next_look) continue;
       next_look = now + kBetweenLooks;
       ncclResult_t problem = ncclSuccess;
-      check_nccl(ncclCommGetAsyncError(communicator_, &problem), "how its sums go");
+      check_nccl(ncclCommGetAsyncError(communicator_, &problem), "how its work goes");
       if (problem != ncclSuccess && problem != ncclInProgress) {
         give_up(ncclGetErrorString(problem));
       } else if (now - start > timeout_) {

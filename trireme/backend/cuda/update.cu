@@ -256,6 +256,10 @@ class PiecesKernel final : public Kernel {
   PiecesKernel(CudaDevice& device, PiecesOf pieces_of, Launch launch)
       : device_(device), pieces_of_(std::move(pieces_of)), launch_(std::move(launch)) {}
 
+  std::unique_ptr<Kernel> another() const override {
+    return std::make_unique<PiecesKernel>(device_, pieces_of_, launch_);
+  }
+
   void bind(const KernelMemory& memory) override {
     memory_ = memory;
     const Pieces pieces = pieces_of_(memory_);

@@ -279,7 +279,7 @@ KernelChoice dropout(const op::Dropout& operation, const KernelRequest& request)
   const auto view = channel_view(shape, layout);
   const bool row_major = layout.is_plain();
   KernelChoice choice = own_kernel(request, [=](const Operands& operands, const RunContext& context) {
-    const DropoutMask mask(operation, context, per_sample);
+    const DropoutMask mask(operation, context, operands.first_sample(), per_sample);
     const float scale = mask.scale();
     const auto* src = operands.input<Element>(0);
     auto* dst = operands.output<Element>();

@@ -41,6 +41,7 @@ struct Step {
 class PrimitiveKernel final : public Kernel {
  public:
   PrimitiveKernel(const dnnl::engine& engine, std::vector<Step> steps);
+  std::unique_ptr<Kernel> another() const override { return std::make_unique<PrimitiveKernel>(engine_, steps_); }
   void bind(const KernelMemory& memory) override;
   void run(const RunContext& context) override;
 

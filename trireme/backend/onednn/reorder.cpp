@@ -16,11 +16,21 @@ struct Copy {
   std::int64_t at = 0;              // bytes into the scratch
 };
 
+std::vector<Copy> others(const std::vector<Copy>& copies) {
+  std::vector<Copy> others;
+  for (const Copy& copy : copies) others.push_back({copy.reorder ? copy.reorder->another() : nullptr, copy.at});
+  return others;
+}
+
 class ReorderedKernel final : public Kernel {
  public:
   ReorderedKernel(std::unique_ptr<Kernel> inner, std::vector<Copy> inputs, std::vector<Copy> outputs,
                   std::int64_t own_scratch)
       : inner_(std::move(inner)), inputs_(std::move(inputs)), outputs_(std::move(outputs)), own_scratch_(own_scratch) {}
+
+  std::unique_ptr<Kernel> another() const override {
+    return std::make_unique<ReorderedKernel>(inner_->another(), others(inputs_), others(outputs_), own_scratch_);
+  }
 
   void bind(const KernelMemory& memory) override {
     KernelMemory of_inner = memory;

@@ -179,7 +179,7 @@ KernelChoice make(const op::Dropout& operation, const KernelRequest& request) {
   const std::int64_t batch = request.inputs[0].shape[0];
   const std::int64_t per_sample = request.inputs[0].shape.elements() / batch;
   return elementwise_loops(request, [=](const Operands& operands, const RunContext& context) {
-    const DropoutMask mask(operation, context, per_sample);
+    const DropoutMask mask(operation, context, operands.first_sample(), per_sample);
     const float* src = operands.input(0);
     float* dst = operands.output();
 #pragma omp parallel for schedule(static)
