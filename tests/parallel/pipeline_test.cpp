@@ -29,7 +29,7 @@ struct Work {
   int micro_batches = 12;
   int steps = 3;
   Recompute recompute = Recompute::none;
-  std::string backend = "";                            // by name; the default one
+  std::string backend = {};                            // by name; the default one
   std::shared_ptr<testkit::GroupHall> hall = nullptr;  // of simulated devices that exchange without their hosts
 };
 

@@ -55,7 +55,8 @@ class GroupHall {
   std::shared_ptr<Parcel> send(const std::string& group, int from, const void* memory, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     const auto* const begin = static_cast<const std::byte*>(memory);
-    auto parcel = std::make_shared<Parcel>(std::vector<std::byte>(begin, begin + bytes));
+    auto parcel = std::make_shared<Parcel>();
+    parcel->content.assign(begin, begin + bytes);
     parcels_[{group, from}].push_back(parcel);
     return parcel;
   }
@@ -248,8 +249,8 @@ class ApartDevice final : public ComputeDevice {
   }
   bool advance_all() {
     bool moved = false;
-    for (auto stream = streams_.rbegin(); stream != streams_.rend(); ++stream) {
-      while (advance(stream->second)) moved = true;
+    for (auto& [number, stream] : streams_) {
+      while (advance(stream)) moved = true;
     }
     return moved;
   }
@@ -283,9 +284,9 @@ class ApartDevice final : public ComputeDevice {
 
   Options options_;
   std::map<std::byte*, std::size_t> regions_;
-  std::map<int, std::deque<Item>> streams_;
-  std::vector<bool> passed_;  // [event]
-  std::set<int> looked_for_;  // events
+  std::map<int, std::deque<Item>, std::greater<>> streams_;  // the last first
+  std::vector<bool> passed_;                                 // [event]
+  std::set<int> looked_for_;                                 // events
   int stream_ = 0;
   Captured* tape_ = nullptr;
   int graphs_ = 0;

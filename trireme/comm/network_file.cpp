@@ -84,18 +84,22 @@ std::string age_text(double seconds) {
   return whole(seconds / kDay, "day");
 }
 
+std::string doubts_of(const KeptFit& kept, std::chrono::system_clock::time_point now) {
+  std::vector<const char*> doubts;
+  if (kept.contradicted) doubts.push_back("steps contradicted it");
+  if (age_of(kept.when.started, now) > perf::kDaysTrusted * kDay) doubts.push_back("it is old");
+  if (kept.when.load > perf::kBusyLoad * kept.when.cores) doubts.push_back("a host was busy");
+  return fmt::format("{}", fmt::join(doubts, " and "));
+}
+
 std::string when_text(const KeptFit& kept, std::chrono::system_clock::time_point now) {
   const MeasuredWhen& when = kept.when;
   const double age = age_of(when.started, now);
   const std::string text = fmt::format("measured {} under a load of {:.1f} on {} cores",
                                        age < 0 ? when.started : fmt::format("{} ago ({})", age_text(age), when.started),
                                        when.load, when.cores);
-  std::vector<const char*> doubts;
-  if (kept.contradicted) doubts.push_back("steps contradicted it");
-  if (age > perf::kDaysTrusted * kDay) doubts.push_back("it is old");
-  if (when.load > perf::kBusyLoad * when.cores) doubts.push_back("a host was busy");
-  return doubts.empty() ? text
-                        : fmt::format("{}; doubtful, as {}: repeat `trireme net`", text, fmt::join(doubts, " and "));
+  const std::string doubts = doubts_of(kept, now);
+  return doubts.empty() ? text : fmt::format("{}; doubtful, as {}: repeat `trireme net`", text, doubts);
 }
 
 // Calls with the name of the kind and the fit, which may be missing.
@@ -192,6 +196,14 @@ std::string to_string(const TransportFits& fits, std::chrono::system_clock::time
   });
   if (at_once) words.back() += ", " + when_text(*fits.same_host, now);
   return fmt::format("{}", fmt::join(words, "; "));
+}
+
+std::string doubts_of(const TransportFits& fits, std::chrono::system_clock::time_point now) {
+  std::string doubts;
+  for_each_kind(fits, [&](const char*, const std::optional<KeptFit>& kept) {
+    if (kept && doubts.empty()) doubts = doubts_of(*kept, now);
+  });
+  return doubts;
 }
 
 std::optional<TransportFits> find_fits(const NetworkFits& fits, const std::string& transport) {

@@ -33,6 +33,8 @@ struct TransportFits {
 };
 // With the age of the figures, and why they are in doubt if they are: old, of a busy host, contradicted.
 std::string to_string(const TransportFits& fits, std::chrono::system_clock::time_point now);
+// "it is old and a host was busy"; empty if the figures can be trusted.
+std::string doubts_of(const TransportFits& fits, std::chrono::system_clock::time_point now);
 
 using NetworkFits = std::map<std::string, TransportFits>;  // by transport
 

@@ -5,7 +5,9 @@
 #include <tuple>
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/units.hpp"
 #include "trireme/comm/collectives.hpp"
+#include "trireme/comm/measure_links.hpp"
 #include "trireme/parallel/all_reduce_sync.hpp"
 #include "trireme/parallel/device_link.hpp"
 #include "trireme/parallel/device_sync.hpp"
@@ -91,7 +93,17 @@ comm::CostModel Worker::network_cost() {
   std::erase_if(fits, [&](const auto& item) { return item.first != transport; });
   setup_.network_problems = comm::remove_bad(fits);
   setup_.network = comm::find_fits(fits, transport);
-  return setup_.network ? cost_model(*setup_.network) : comm::CostModel();
+  if (!setup_.network) return {};
+  const std::string doubts = comm::broadcast_text(  // the first worker's clock counts
+      *workers_, comm::doubts_of(*setup_.network, std::chrono::system_clock::now()));
+  if (doubts.empty() || config_.options.deterministic) return cost_model(*setup_.network);
+  const comm::CostModel cost = comm::measure_links(*workers_);
+  const comm::LinkCost& link = comm::layout_of(*workers_).nodes > 1 ? cost.across : cost.in_node;
+  setup_.network_problems.push_back(
+      fmt::format("{}: doubtful, as {}; measured again for this run: {} + {}/s; `trireme net` renews the file",
+                  transport, doubts, format_seconds(link.latency_seconds), format_bytes(link.bytes_per_second)));
+  setup_.network.reset();
+  return cost;
 }
 
 // Collective. Empty: the GPUs can sum gradients among themselves.

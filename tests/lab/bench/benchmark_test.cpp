@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <numeric>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "trireme/comm/network_file.hpp"
 #include "trireme/lab/bench/job_figures.hpp"
 #include "trireme/lab/bench/profile.hpp"
+#include "trireme/record/run_record.hpp"
 
 namespace trireme::lab {
 namespace {
@@ -304,28 +306,53 @@ TEST(Throughput, IsImagesOverMeanTimeWithJitterOfTheSpeeds) {
   EXPECT_EQ(throughput({}, 8).images_per_second, 0);
 }
 
+// Two workers whose hosts' links are slow by the figures in the file.
+struct SlowByTheFile {
+  explicit SlowByTheFile(const std::string& started) {
+    const comm::KeptFit slow{
+        .fit = {.cost = {.latency_seconds = 10, .bytes_per_second = 1}, .small_sizes = 9, .large_sizes = 9},
+        .when = {.started = started, .load = 0, .cores = 1}};
+    comm::update_network_file(path, {{"local", {.same_host = slow, .other_host = slow}}});
+  }
+  // Returns the first worker's setup.
+  train::WorkerSetup run() const {
+    BenchmarkOptions options;
+    options.model = "mnist";
+    options.batch_size = 4;
+    options.num_batches = 25;
+    options.num_intra_threads = 1;
+    options.bind = false;
+    options.distribution.network_file = path;
+    const BenchmarkConfig config = resolve(options, {.workers = 2});
+    train::WorkerSetup first;
+    comm::run_local({.size = 2, .ranks_per_node = 1}, [&](comm::Communicator& workers) {
+      CountingObserver observer;
+      Benchmark benchmark(config, train::ProcessGroup{workers});
+      benchmark.run(observer);
+      if (workers.rank() == 0) first = benchmark.setup();
+    });
+    return first;
+  }
+  comm::TransportFits fits() const { return comm::read_network_file(path).at("local"); }
+
+  testkit::TemporaryFolder folder;
+  std::string path = folder / "network.json";
+};
+
 TEST(Benchmark, StepsThatContradictTheNetworksFiguresPutThemInDoubt) {
-  const testkit::TemporaryFolder folder;
-  const std::string path = folder / "network.json";
-  const comm::KeptFit slow{
-      .fit = {.cost = {.latency_seconds = 10, .bytes_per_second = 1}, .small_sizes = 9, .large_sizes = 9},
-      .when = {.started = "2024-05-01T12:30:00Z", .load = 0, .cores = 1}};
-  comm::update_network_file(path, {{"local", {.same_host = slow, .other_host = slow}}});
-  BenchmarkOptions options;
-  options.model = "mnist";
-  options.batch_size = 4;
-  options.num_batches = 25;
-  options.num_intra_threads = 1;
-  options.bind = false;
-  options.distribution.network_file = path;
-  const BenchmarkConfig config = resolve(options, {.workers = 2});
-  comm::run_local({.size = 2, .ranks_per_node = 1}, [&](comm::Communicator& workers) {
-    CountingObserver observer;
-    Benchmark(config, train::ProcessGroup{workers}).run(observer);
-  });
-  const comm::TransportFits fits = comm::read_network_file(path).at("local");
-  EXPECT_TRUE(fits.other_host->contradicted);
-  EXPECT_FALSE(fits.same_host->contradicted) << "nothing was sent inside a host";
+  const SlowByTheFile job(record::rfc3339(std::chrono::system_clock::now()));
+  EXPECT_TRUE(job.run().network);
+  EXPECT_TRUE(job.fits().other_host->contradicted);
+  EXPECT_FALSE(job.fits().same_host->contradicted) << "nothing was sent inside a host";
+}
+
+TEST(Benchmark, DoubtfulFiguresOfTheNetworkAreMeasuredAgain) {
+  const SlowByTheFile job("2024-05-01T12:30:00Z");
+  const train::WorkerSetup setup = job.run();
+  EXPECT_FALSE(setup.network);
+  ASSERT_EQ(setup.network_problems.size(), 1U);
+  EXPECT_NE(setup.network_problems[0].find("it is old; measured again for this run"), std::string::npos);
+  EXPECT_FALSE(job.fits().other_host->contradicted);
 }
 
 TEST(BenchmarkOutput, StepLineReadsAsKnown) {
