@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "trireme/base/text_table.hpp"
 #include "trireme/base/units.hpp"
@@ -66,12 +67,14 @@ std::string parallel_text(const lab::BenchmarkSetup& setup) {
         "{} {}", plan.pipeline.text(),
         plan.problem.empty() ? fmt::format("{:.2f}", choice.plans[0].seconds / plan.seconds) : plan.problem));
   }
-  const comm::LinkCost& link = choice.links.across;
+  std::set<int> nodes;
+  for (const comm::Member& member : setup.members) nodes.insert(member.node);
+  const comm::LinkCost& link = nodes.size() > 1 ? choice.links.across : choice.links.in_node;
   return fmt::format(
-      "{}, predicted {:.1f} images/sec; speeds relative to data: {} ({}, links between hosts {} and {:.2f} GB/s)",
+      "{}, predicted {:.1f} images/sec; speeds relative to data: {} ({}, links {} hosts {} and {:.2f} GB/s)",
       chosen.pipeline.text(), images / chosen.seconds, fmt::join(considered, ", "),
-      choice.is_timed ? "by timed operations" : "by operations' flops and bytes", format_seconds(link.latency_seconds),
-      link.bytes_per_second / 1e9);
+      choice.is_timed ? "by timed operations" : "by operations' flops and bytes",
+      nodes.size() > 1 ? "between" : "within", format_seconds(link.latency_seconds), link.bytes_per_second / 1e9);
 }
 
 std::string data_format_text(DataFormat format) {

@@ -59,6 +59,9 @@ TEST(Distribution, BadOptionsAreRefusedWithTheLegalOnes) {
   expect_refused(
       {.workers = 2}, [](auto& o) { o.comm_timeout = 0; }, "--comm-timeout");
   expect_refused(
+      {.workers = 3}, [](auto& o) { o.parallel = "hybrid:2-1", o.schedule = "interleaved"; },
+      "equally many workers in each stage, not hybrid:2-1");
+  expect_refused(
       {.workers = 2}, [](auto& o) { o.check_replicas = -1; }, "--check-replicas");
   expect_refused(
       {.workers = 2},

@@ -42,25 +42,26 @@ struct Trial {
   std::int64_t images = 1;
   LayerSeconds seconds;
   MemorySummary memory;
-  double step_seconds = 0;
+  double step_seconds = 0, planned_bytes = 0;  // means of the workers
 };
 
-// What a program's instructions take, by the nodes of its graph.
+// What a program's instructions take, by the nodes of its graph. What is computed again counts as part of the backward
+// operation that needs it.
 std::map<std::string, double> node_seconds(const Executable& step, double& updates) {
   const Program& program = step.program();
   const Executable::Profile& profile = step.profile();
   std::map<std::string, double> seconds;
   updates = 0;
-  double reorders = 0;  // before the operation that reads them
+  double reads = 0;  // reorders and what is computed again, before the operation that reads it
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
     const double each = profile.seconds[i] / static_cast<double>(profile.runs);
     if (instruction.update || instruction.once) {  // once per step, not per micro-batch
       updates += each;
-    } else if (instruction.node == nullptr) {
-      reorders += each;
+    } else if (instruction.node == nullptr || instruction.recomputed) {
+      reads += each;
     } else {
-      seconds[instruction.node->name] += each + std::exchange(reorders, 0);
+      seconds[instruction.node->name] += each + std::exchange(reads, 0);
     }
   }
   return seconds;
@@ -84,6 +85,7 @@ class Chooser {
         choose();
         chosen = text_of_choice();
       } catch (const Error& error) {
+        if (error.kind() != ErrorKind::bad_input) throw;
         problem = error.what();
       }
     }
@@ -101,29 +103,37 @@ class Chooser {
  private:
   // With one image, and with as many as time and memory allow up to the worker's batch: two at least.
   void measure_network() {
+    choice_.is_timed = fits_everywhere(1);
+    if (!choice_.is_timed) {
+      const Trial small = estimate(1);
+      return make_costs(small, estimate(2));
+    }
+    const Trial small = measure(1);
+    std::int64_t more = std::max<std::int64_t>(2, config_.batch_size);
+    const auto is_short = [&](std::int64_t images) {
+      const auto count = static_cast<double>(images);
+      return count * small.step_seconds <= kStepSeconds && count * small.planned_bytes <= kTrialShare * memory_;
+    };
+    while (more > 2 && !is_short(more)) more = (more + 1) / 2;
+    make_costs(small, fits_everywhere(more) ? measure(more) : doubled(small));
+  }
+
+  // Collective: workers with other processors may need other memory.
+  bool fits_everywhere(std::int64_t images) {
+    char fits = 1;
     try {
-      const Trial small = measure(1);
-      std::int64_t more = std::max<std::int64_t>(2, config_.batch_size);
-      const auto fits = [&](std::int64_t images) {
-        const auto count = static_cast<double>(images);
-        return count * small.step_seconds <= kStepSeconds &&
-               count * static_cast<double>(small.memory.planned_bytes) <= kTrialShare * memory_;
-      };
-      while (more > 2 && !fits(more)) more = (more + 1) / 2;
-      const Trial large = measure(more);
-      make_costs(small, large);
-      choice_.is_timed = true;
+      check_memory(
+          {alone(config_, images)},
+          {{.host = workers_.self().host, .workers = 1, .free = {.bytes = static_cast<std::int64_t>(memory_)}}});
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_input) throw;
-      const Trial rough = estimate(1), double_rough = estimate(2);
-      make_costs(rough, double_rough);
+      fits = 0;
     }
+    return std::ranges::count(comm::all_gather_value(workers_, fits), 0) == 0;
   }
 
   Trial measure(std::int64_t images) {
     const StepConfig step = alone(config_, images);
-    HostMemory room{.host = workers_.self().host, .workers = 1, .free = {.bytes = static_cast<std::int64_t>(memory_)}};
-    check_memory({step}, {room});
     Trial trial{.images = images, .seconds = {}, .memory = {}};
     const std::shared_ptr<Backend> backend = make_backend(config_.backend, measurement_.tuning);
     std::unique_ptr<PreparedStep> prepared;
@@ -147,16 +157,27 @@ class Chooser {
       return found == seconds.end() ? 0 : found->second;
     });
     trial.seconds.push_back(updates);
-    trial.seconds.push_back(trial.step_seconds);
+    std::vector<double> others{trial.step_seconds, static_cast<double>(trial.memory.planned_bytes)};
     take_means(trial.seconds);
-    trial.step_seconds = trial.seconds.back();
-    trial.seconds.pop_back();
+    take_means(others);
+    trial.step_seconds = others[0];
+    trial.planned_bytes = others[1];
     return trial;
   }
 
   Trial estimate(std::int64_t images) {
     Trial trial{.images = images, .seconds = seconds_of_layers(images, rough_seconds), .memory = {}};
     trial.seconds.push_back(0);
+    return trial;
+  }
+
+  // If more than one image does not fit.
+  Trial doubled(const Trial& small) {
+    Trial trial = estimate(2);
+    for (std::size_t i = 0; i + 1 < trial.seconds.size(); ++i) trial.seconds[i] = 2 * small.seconds[i];
+    trial.seconds.back() = small.seconds.back();
+    trial.memory = small.memory;
+    trial.planned_bytes = 2 * small.planned_bytes;
     return trial;
   }
 
@@ -191,7 +212,11 @@ class Chooser {
       const double per_image = std::clamp(slope, 0.0, large.seconds[i] / images);
       return LinearCost{.fixed = large.seconds[i] - per_image * images, .per_image = per_image};
     };
-    double variables = 0;
+    double variables = 0, kept = 0;
+    for (const PartWork& work : work_) kept += static_cast<double>(work.kept_bytes);
+    // What is computed again is not kept.
+    const bool repeats = config_.recompute != Recompute::none && large.planned_bytes > 0 && kept > 0;
+    const double kept_share = repeats ? std::min(1.0, large.planned_bytes / kept) : 1;
     for (std::size_t i = 0; i < work_.size(); ++i) {
       const PartWork& work = work_[i];
       costs_.layers.push_back({.begins_at = i == 0 ? "" : cuts_[i - 1],
@@ -199,7 +224,7 @@ class Chooser {
                                .backward = cost(3 * i + 1),
                                .weights = cost(3 * i + 2),
                                .crossing = static_cast<double>(work.crossing_bytes) / images,
-                               .kept = static_cast<double>(work.kept_bytes) / images,
+                               .kept = kept_share * static_cast<double>(work.kept_bytes) / images,
                                .variables = static_cast<double>(work.variable_bytes)});
       variables += costs_.layers.back().variables;
     }
@@ -226,7 +251,9 @@ class Chooser {
   void check(ParallelPlan& plan) const {
     StepConfig config = config_;
     config.distribution.pipeline = plan.pipeline;
-    plan.memory = planned_memory(config).total();
+    MemoryNeed need = planned_memory(config);
+    for (const StepConfig& program : measurement_.beside) need += planned_memory(program);
+    plan.memory = need.total();
     if (plan.memory > memory_) plan.problem = fmt::format("needs {} of memory", format_bytes(plan.memory));
   }
 
@@ -237,7 +264,8 @@ class Chooser {
       for (ParallelPlan& plan : make_plans(costs_, job_costs(share))) {
         const auto is_same = [&](const ParallelPlan& other) {
           return other.pipeline.replicas == plan.pipeline.replicas && other.pipeline.cuts == plan.pipeline.cuts &&
-                 other.pipeline.micro_batches == plan.pipeline.micro_batches;
+                 other.pipeline.micro_batches == plan.pipeline.micro_batches &&
+                 other.pipeline.kind == plan.pipeline.kind;
         };
         if (std::ranges::any_of(plans, is_same)) continue;
         const bool may_be_best = !chosen || plan.seconds < plans[*chosen].seconds;

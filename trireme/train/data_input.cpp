@@ -42,14 +42,8 @@ DataInput::DataInput(const StepConfig& config, comm::Communicator& workers) : co
   if (workers.size() > 1) check_same_data(workers, config_.dir, dataset_->size(), images_.hash);
   const std::int64_t there = dataset_->info().classes;
   classes_ = config.num_classes > 0 ? config.num_classes : there > 0 ? std::max<std::int64_t>(there, 2) : model.classes;
-  options_.batch_size = config.images_per_run();
   options_.rank = workers.rank();
   options_.ranks = workers.size();
-  if (const PipelineConfig& pipeline = config.distribution.pipeline; pipeline.is_used()) {
-    const PipelineConfig::Place place = pipeline.place_of(workers.rank());
-    options_.rank = place.replica;
-    options_.ranks = place.replicas;
-  }
   options_.seed = config.seed();
   options_.classes = static_cast<std::int32_t>(classes_);
   const auto preprocessing = [&](bool training) {
@@ -78,7 +72,14 @@ void DataInput::check_suits(const StepConfig& config, bool goes_on) const {
             most > 0 ? fmt::format("--batch-size {} at most", most) : "use fewer workers");
 }
 
-void DataInput::start(const std::vector<int>& processors, std::int64_t first, perf::Recorder* recorder) {
+void DataInput::start(const StepConfig& config, const std::vector<int>& processors, std::int64_t first,
+                      perf::Recorder* recorder) {
+  options_.batch_size = config.images_per_run();
+  if (const PipelineConfig& pipeline = config.distribution.pipeline; pipeline.is_used()) {
+    const PipelineConfig::Place place = pipeline.place_of(options_.rank);
+    options_.rank = place.replica;
+    options_.ranks = place.replicas;
+  }
   options_.first = first;
   options_.recorder = recorder;
   if (!processors.empty()) {

@@ -29,8 +29,10 @@ class DataInput {
   // Error(bad_input) if it has more classes than the network, or fewer images than a step needs.
   void check_suits(const StepConfig& config, bool goes_on) const;
 
-  // Starts making batches from this position on, pinned to `processors` if any. Records spans if there is a recorder.
-  void start(const std::vector<int>& processors, std::int64_t first = 0, perf::Recorder* recorder = nullptr);
+  // Starts making the configuration's batches from this position on, pinned to `processors` if any. Records spans if
+  // there is a recorder.
+  void start(const StepConfig& config, const std::vector<int>& processors, std::int64_t first = 0,
+             perf::Recorder* recorder = nullptr);
   // Waits for the next batch; valid until the next call.
   const data::Batch& next() { return pipeline_->next(); }
   bool is_ready() const { return pipeline_->is_ready(); }  // next() would not wait

@@ -190,9 +190,8 @@ void add_json(const DistributionConfig& config, Json& json) {
                           ? Json("auto")
                           : Json(static_cast<double>(config.bucket_bytes) / static_cast<double>(kMegabyte));
   json["servers"] = config.servers;
-  if (config.pipeline.is_automatic) json["parallel"] = config.pipeline.text();
+  json["parallel"] = config.pipeline.text();
   if (config.pipeline.is_used()) {
-    json["parallel"] = config.pipeline.text();
     if (!config.pipeline.cuts.empty()) json["cuts"] = config.pipeline.cuts;
     json["micro_batches"] = config.pipeline.micro_batches;
     json["schedule"] = to_string(config.pipeline.kind);

@@ -156,6 +156,7 @@ class StageSearch {
       if (micro_batches % replicas == 0) replicas_.push_back(replicas);
     }
     shares_link_ = most_per_node(job, {.first_rank = 0, .workers = workers_});
+    leaves_node_ = shares_link_ < workers_;
     for (const Layer& layer : layers_) {
       Sums sums = sums_.back();
       sums.compute += compute_of(layer, images_);
@@ -216,18 +217,18 @@ class StageSearch {
     if (job_.memory > 0 && sum(&Sums::kept) * kept + network_.copies * variables > job_.memory) return kNever;
     const double compute = rounds * sum(&Sums::compute) + network_.update * variables;
     const double arrives = begin == 0 ? 0 : layers_[begin - 1].crossing;
-    const double link = rounds * shares_link_ * images_ * std::max(arrives, layers_[end - 1].crossing) /
-                        std::min(job_.links.across.bytes_per_second, job_.links.in_node.bytes_per_second);
+    const double bytes = rounds * images_ * std::max(arrives, layers_[end - 1].crossing);
+    const double link = leaves_node_ ? shares_link_ * bytes / job_.links.across.bytes_per_second
+                                     : bytes / job_.links.in_node.bytes_per_second;
     return std::max(compute, link) + std::max(0.0, sum_seconds(replicas, variables) - sum(&Sums::backward));
   }
 
   // Of an all-reduce, wherever the workers are: roughly.
   double sum_seconds(int replicas, double bytes) const {
     if (replicas == 1 || bytes <= 0) return 0;
-    const bool leaves_node = job_.nodes.front() != job_.nodes.back();
     const comm::Layout layout{.ranks = replicas,
-                              .nodes = leaves_node ? std::max(2, replicas / shares_link_) : 1,
-                              .most_ranks_per_node = leaves_node ? shares_link_ : replicas};
+                              .nodes = leaves_node_ ? std::max(2, replicas / shares_link_) : 1,
+                              .most_ranks_per_node = leaves_node_ ? shares_link_ : replicas};
     return comm::predicted_seconds(job_.links, layout, static_cast<std::int64_t>(bytes));
   }
 
@@ -252,6 +253,7 @@ class StageSearch {
   int workers_;
   int most_stages_;
   int shares_link_ = 1;  // workers on a host
+  bool leaves_node_ = false;
   std::vector<int> replicas_;
   std::vector<Sums> sums_{{}};
   std::vector<Choice> best_;  // [stages, workers, first layer]: of the layers from there on

@@ -119,6 +119,11 @@ PipelineConfig resolve_pipeline(const DistributionOptions& options, int workers)
     refuse(text,
            fmt::format("its stages have {} workers, but there {} {}", needed, workers == 1 ? "is" : "are", workers));
   }
+  const bool are_alike =
+      std::ranges::all_of(config.replicas, [&](int each) { return each == config.replicas.front(); });
+  if (default_chunks(config.kind) > 1 && !are_alike) {
+    bad_input("--schedule interleaved: needs equally many workers in each stage, not {}; use another schedule", text);
+  }
   if (default_chunks(config.kind) > 1 && !config.cuts.empty()) {
     bad_input("--schedule interleaved: chooses the parts itself; leave out the file or use another schedule");
   }

@@ -124,10 +124,10 @@ Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
   config_.intra_threads = setup_.threads.intra_threads;
   config_.inter_threads = setup_.threads.inter_threads;
   tuning_ = tuning_options(config, machine, options_.on_tuning);
-  if (config_.distribution.pipeline.is_automatic) choose_parallel();
   open_data();
+  if (config_.distribution.pipeline.is_automatic) choose_parallel();
   check_memory();
-  // Before anything starts threads: a refused processor shows here.
+  // Before the step starts threads: a refused processor shows here.
   if (!config_.on_gpu()) measure_peak();
   const auto start = SteadyClock::now();
   divide_cores();
@@ -136,7 +136,8 @@ Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
   if (config_.on_gpu()) measure_gpu_peak();
   if (options_.recorder != nullptr) name_spans(*options_.recorder);
   if (input_) {
-    input_->start(config_.options.bind ? processors : std::vector<int>(), options_.first_sample, options_.recorder);
+    input_->start(config_, config_.options.bind ? processors : std::vector<int>(), options_.first_sample,
+                  options_.recorder);
   }
 }
 
@@ -164,6 +165,7 @@ void Worker::choose_parallel() {
                               .threads = setup_.threads,
                               .tuning = tuning_,
                               .hosts = hosts,
+                              .beside = programs_beside(),
                               .compile_in_turn = [this](const auto& compile) { compile_in_turn(compile); }},
                              *workers_);
   config_.distribution.pipeline = setup_.parallel.plans[setup_.parallel.chosen].pipeline;
@@ -191,10 +193,15 @@ void Worker::open_data() {
   set_epoch(config_, input_->samples());
 }
 
-void Worker::check_memory() {
-  if (config_.on_gpu()) return;
+std::vector<StepConfig> Worker::programs_beside() const {
   std::vector<StepConfig> programs = options_.beside;
   for (StepConfig& program : programs) program.num_classes = config_.num_classes;
+  return programs;
+}
+
+void Worker::check_memory() {
+  if (config_.on_gpu()) return;
+  std::vector<StepConfig> programs = programs_beside();
   programs.insert(programs.begin(), config_);
   for (std::string& warning : train::check_memory(programs, host_memories(*workers_, memory_limit())))
     setup_.warnings.push_back(std::move(warning));

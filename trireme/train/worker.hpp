@@ -137,6 +137,7 @@ class Worker {
   std::unique_ptr<parallel::Replicas> make_stage();
   std::string why_not_between_gpus() const;
   void choose_parallel();
+  std::vector<StepConfig> programs_beside() const;
   void open_data();
   void check_memory();
   std::optional<double> memory_limit() const;  // of the user, in bytes

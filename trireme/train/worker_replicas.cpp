@@ -96,12 +96,12 @@ comm::CostModel Worker::network_cost() {
   if (!setup_.network) return {};
   const std::string doubts = comm::broadcast_text(  // the first worker's clock counts
       *workers_, comm::doubts_of(*setup_.network, std::chrono::system_clock::now()));
-  if (doubts.empty() || config_.options.deterministic) return cost_model(*setup_.network);
+  const bool is_used = comm::layout_of(*workers_).nodes > 1;  // one host sums in shared memory
+  if (doubts.empty() || config_.options.deterministic || !is_used) return cost_model(*setup_.network);
   const comm::CostModel cost = comm::measure_links(*workers_);
-  const comm::LinkCost& link = comm::layout_of(*workers_).nodes > 1 ? cost.across : cost.in_node;
-  setup_.network_problems.push_back(
-      fmt::format("{}: doubtful, as {}; measured again for this run: {} + {}/s; `trireme net` renews the file",
-                  transport, doubts, format_seconds(link.latency_seconds), format_bytes(link.bytes_per_second)));
+  setup_.network_problems.push_back(fmt::format(
+      "{}: doubtful, as {}; measured again for this run: {} + {}/s; `trireme net` renews the file", transport, doubts,
+      format_seconds(cost.across.latency_seconds), format_bytes(cost.across.bytes_per_second)));
   setup_.network.reset();
   return cost;
 }
