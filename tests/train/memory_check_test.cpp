@@ -52,7 +52,38 @@ TEST(MemoryCheck, WhatDoesNotFitIsRefusedWithWhatWould) {
 TEST(MemoryCheck, TheWorkersOfAHostNeedItTogether) {
   const std::string message = refusal(kNeed, host_with(14 * kGB, 2));
   EXPECT_NE(message.find("12.0 GB of memory is needed for each of 2 workers on node1"), std::string::npos) << message;
+  EXPECT_NE(message.find("but 7.0 GB is available for each; "), std::string::npos) << message;
   EXPECT_NE(message.find("about 50 images fit"), std::string::npos) << message;
+}
+
+// More workers on this host would share what it has.
+TEST(MemoryCheck, AdviceSaysWhenItTakesMoreHosts) {
+  HostMemory memory = host_with(static_cast<std::int64_t>(0.97 * planned_memory(config_of(1000)).total()));
+  const auto refused = [&] {
+    try {
+      check_memory({config_of(1000)}, {memory});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refused().find("workers on more hosts with --batch-size "), std::string::npos) << refused();
+  memory.free.limit = perf::FreeMemory::Limit::process;
+  EXPECT_NE(refused().find("workers with --batch-size "), std::string::npos) << refused();
+}
+
+TEST(MemoryCheck, AdviceLeavesRoomForEvaluation) {
+  StepConfig evaluation = config_of(2000);
+  evaluation.options.forward_only = true;
+  const double beside = planned_memory(evaluation).total();
+  HostMemory memory = host_with(static_cast<std::int64_t>(1.01 * beside));
+  memory.free.limit = perf::FreeMemory::Limit::process;
+  try {
+    check_memory({config_of(1000), evaluation}, {memory});
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("--parallel"), std::string::npos) << error.what();
+  }
 }
 
 TEST(MemoryCheck, TheLimitOfAGroupIsNamed) {

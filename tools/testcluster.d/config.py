@@ -4,9 +4,13 @@ import os
 import shutil
 
 
-# Of name and address of each host; all hosts have the same key.
+# Of name and address of each host; all hosts have the same key. Programs built with sanitizers have the same options on
+# all of them.
 def ssh_files(folder, addresses, host_key, slurm):
     names = list(addresses.items())
+    variables = [f'"{name}={os.environ[name]}"' for name in ("ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS") if name in os.environ]
+    if slurm:
+        variables.append(f"SLURM_CONF={folder}/slurm/slurm.conf")
     return {
         "hosts": "127.0.0.1 localhost\n" + "".join(f"{address} {host}\n" for host, address in names),
         "known_hosts": "".join(f"{host},{address} {host_key}" for host, address in names),
@@ -20,7 +24,7 @@ PidFile none
 PrintMotd no
 MaxStartups 100:30:200
 LogLevel ERROR
-""" + (f"SetEnv SLURM_CONF={folder}/slurm/slurm.conf\n" if slurm else ""),
+""" + (f"SetEnv {' '.join(variables)}\n" if variables else ""),
         "ssh_config": "".join(f"Host {host}\n  HostName {address}\n" for host, address in names) + f"""Host *
   User root
   IdentityFile {folder}/id

@@ -72,8 +72,7 @@ class Chooser {
   Chooser(const ParallelMeasurement& measurement, comm::Communicator& workers)
       : measurement_(measurement), config_(measurement.config), workers_(workers) {
     memory_ = std::numeric_limits<double>::max();
-    for (const HostMemory& host : measurement.hosts)
-      memory_ = std::min(memory_, static_cast<double>(host.free.bytes) / host.workers);
+    for (const HostMemory& host : measurement.hosts) memory_ = std::min(memory_, host.of_each());
   }
 
   ParallelChoice run() {

@@ -37,12 +37,17 @@ std::string parts_text(const MemoryNeed& need) {
   return text;
 }
 
-// The smallest pipeline that fits; nothing if none does or the options exclude pipelines.
-std::string pipeline_advice(const StepConfig& config, double room) {
+// The smallest pipeline that fits, beside programs that need this much; nothing if none does or the options exclude
+// pipelines.
+std::string pipeline_advice(const StepConfig& config, const HostMemory& memory, double beside) {
+  using Limit = perf::FreeMemory::Limit;
+  const double room = memory.of_each();
+  const bool is_shared = memory.free.limit == Limit::machine || memory.free.limit == Limit::group;
   const DistributionConfig& distribution = config.distribution;
   const bool trains_alike = distribution.workers == 1 || distribution.update == VariableUpdate::all_reduce;
   if (config.options.forward_only || config.on_gpu() || distribution.uses_servers() || !trains_alike ||
-      distribution.pipeline.is_used() || distribution.sync_batch_norm || config.precision == Precision::fp16) {
+      distribution.pipeline.is_used() || distribution.sync_batch_norm || config.precision == Precision::fp16 ||
+      config.batch_split > 1 || config.inter_threads > 1) {
     return "";
   }
   constexpr std::array kStages{2, 4, 8};
@@ -56,10 +61,12 @@ std::string pipeline_advice(const StepConfig& config, double room) {
     pipeline.replicas.assign(static_cast<std::size_t>(stages), other.distribution.workers / stages);
     try {
       divide_batch(pipeline, images);
-      const MemoryNeed need = planned_memory(other);
-      if (need.total() > room) continue;
-      return fmt::format("; {} workers with --batch-size {} --parallel {} need {} each", other.distribution.workers,
-                         other.batch_size, pipeline.text(), format_bytes(need.total()));
+      const double need = planned_memory(other).total() + beside;
+      if (need > room) continue;
+      const double growth = static_cast<double>(other.distribution.workers) / distribution.workers;
+      return fmt::format("; {} workers{} with --batch-size {} --parallel {} need {} each", other.distribution.workers,
+                         is_shared && need * growth > room ? " on more hosts" : "", other.batch_size, pipeline.text(),
+                         format_bytes(need));
     } catch (const Error&) {
       return "";  // too few layers
     }
@@ -67,14 +74,14 @@ std::string pipeline_advice(const StepConfig& config, double room) {
   return "";
 }
 
-std::string advice(const MemoryNeed& need, double room, const StepConfig& config) {
-  const double fitting =
-      std::floor(static_cast<double>(config.batch_size) * (room - need.variables - need.cache) / need.with_batch());
+std::string advice(const MemoryNeed& need, const HostMemory& memory, const StepConfig& config, double beside) {
+  const double fitting = std::floor(static_cast<double>(config.batch_size) *
+                                    (memory.of_each() - need.variables - need.cache) / need.with_batch());
   std::string text =
       fitting >= 1 ? fmt::format("about {} images fit", format_count(fitting)) : "not even one image fits";
   if (!config.options.forward_only && config.recompute != Recompute::full)
     text += "; --recompute cheap or full uses less";
-  return text + pipeline_advice(config, room);
+  return text + pipeline_advice(config, memory, beside);
 }
 
 // Upper bound, quick to compute: separate memory for every result of the graph.
@@ -175,17 +182,19 @@ std::vector<std::string> check_memory(const std::vector<StepConfig>& programs, c
     return memory.workers * most.total() < kSmallShare * static_cast<double>(memory.free.bytes);
   });
   if (is_small) return {};
-  const MemoryNeed need = sum(programs, planned_memory);
+  const MemoryNeed beside = sum({programs.begin() + 1, programs.end()}, planned_memory);
+  MemoryNeed need = planned_memory(programs.front());
+  need += beside;
   std::vector<std::string> warnings;
   for (const HostMemory& memory : hosts) {
-    if (std::string warning = check_memory(need, memory, programs.front()); !warning.empty()) {
+    if (std::string warning = check_memory(need, memory, programs.front(), beside.total()); !warning.empty()) {
       warnings.push_back(std::move(warning));
     }
   }
   return warnings;
 }
 
-std::string check_memory(const MemoryNeed& need, const HostMemory& memory, const StepConfig& step) {
+std::string check_memory(const MemoryNeed& need, const HostMemory& memory, const StepConfig& step, double beside) {
   constexpr std::array<std::string_view, 4> kLimits{"", " under the limit of the control group (cgroup)",
                                                     " under `ulimit`", " under --memory-limit"};
   const auto limit = static_cast<std::size_t>(memory.free.limit);
@@ -193,12 +202,12 @@ std::string check_memory(const MemoryNeed& need, const HostMemory& memory, const
   const double all = memory.workers * need.total();
   const auto free = static_cast<double>(memory.free.bytes);
   if (all <= free) return "";
-  const std::string who =
-      memory.workers == 1 ? "" : fmt::format(" for each of {} workers on {}", memory.workers, memory.host);
-  const std::string needed =
-      fmt::format("--batch-size {}: {} of memory is needed{} ({}), but {} is available{}", step.batch_size,
-                  format_bytes(need.total()), who, parts_text(need), format_bytes(free), kLimits[limit]);
-  const std::string better = advice(need, free / memory.workers, step);
+  const bool is_alone = memory.workers == 1;
+  const std::string who = is_alone ? "" : fmt::format(" for each of {} workers on {}", memory.workers, memory.host);
+  const std::string needed = fmt::format("--batch-size {}: {} of memory is needed{} ({}), but {} is available{}{}",
+                                         step.batch_size, format_bytes(need.total()), who, parts_text(need),
+                                         format_bytes(memory.of_each()), is_alone ? "" : " for each", kLimits[limit]);
+  const std::string better = advice(need, memory, step, beside);
   if (all <= free + static_cast<double>(memory.free.swap_bytes)) {
     return fmt::format("{}: the rest will be swapped to disk, which is slow; {}", needed, better);
   }

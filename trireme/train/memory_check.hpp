@@ -30,6 +30,8 @@ struct HostMemory {
   std::string host;
   int workers = 1;
   perf::FreeMemory free = {};
+
+  double of_each() const { return static_cast<double>(free.bytes) / workers; }
 };
 
 // Collective: all hosts of the workers. Everyone reads the free memory before anyone allocates. per_worker: bytes that
@@ -44,7 +46,7 @@ MemoryNeed planned_memory(const StepConfig& config);
 // Returns warnings if they fit only by swapping.
 std::vector<std::string> check_memory(const std::vector<StepConfig>& programs, const std::vector<HostMemory>& hosts);
 
-// Its last part: empty if workers with this need each fit.
-std::string check_memory(const MemoryNeed& need, const HostMemory& memory, const StepConfig& step);
+// Its last part: empty if workers with this need each fit, of which `beside` is for other programs than the step.
+std::string check_memory(const MemoryNeed& need, const HostMemory& memory, const StepConfig& step, double beside = 0);
 
 }  // namespace trireme::train
