@@ -7,7 +7,7 @@ if(Python3_FOUND)
                                           ${PROJECT_SOURCE_DIR} $<TARGET_FILE:trireme_cli>)
   add_test(NAME Docs.Programs COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/programs.py ${PROJECT_SOURCE_DIR}
                                       ${CMAKE_CXX_COMPILER})
-  set_tests_properties(Docs.CommandLines Docs.Programs PROPERTIES LABELS unit TIMEOUT 60)
+  set_tests_properties(Docs.CommandLines Docs.Programs PROPERTIES LABELS unit TIMEOUT ${timeout})
 endif()
 add_test(NAME Readme.Commands COMMAND ${CMAKE_CURRENT_LIST_DIR}/readme_commands.sh ${PROJECT_SOURCE_DIR}/README.md
                                       $<TARGET_FILE:trireme_cli>)

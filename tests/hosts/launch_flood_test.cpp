@@ -26,7 +26,12 @@ TEST_F(LaunchHosts, AFloodOfOutputArrivesWholeAndTakesLittleMemory) {
   words >> kilobytes >> lines;
   EXPECT_EQ(lines, 2 * kLines) << outcome.output.substr(0, 500);
   EXPECT_GT(kilobytes, 1000) << "no process of the launch was seen";
-  EXPECT_LT(kilobytes, 120'000);
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr std::int64_t kMost = 120'000 + (256 << 10);  // what was freed is kept in quarantine
+#else
+  constexpr std::int64_t kMost = 120'000;
+#endif
+  EXPECT_LT(kilobytes, kMost);
   expect_nothing_left();
 }
 
