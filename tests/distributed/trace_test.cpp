@@ -223,7 +223,7 @@ TEST(Trace, OfAPipelineShowsTasksMessagesAndBubbles) {
   std::ofstream(plan) << pipeline;  // runs the same again
   const train::PipelineConfig again = train::resolve_pipeline({.parallel = plan}, 2);
   EXPECT_EQ(again.replicas, (std::vector{1, 1}));
-  EXPECT_EQ(again.cuts, std::vector<std::string>{pipeline["cuts"][0].at("at")});
+  EXPECT_EQ(again.cuts, std::vector{pipeline["cuts"][0].at("at").get<std::string>()});
 }
 
 // The groups of cores wait for each other before updates and in the middle of batch norm.

@@ -44,7 +44,7 @@ struct Task {
 
 // Of a pipeline. A file with it is one for --parallel, except with the schedule interleaved, which cuts by itself.
 struct Stage {
-  std::string begins_at;  // node; empty: the images
+  std::string begins_at = {};  // node; empty: the images
   int replicas = 1;
 };
 struct Cut {
