@@ -258,8 +258,14 @@ std::string totals(const lab::BenchmarkSetup& setup, const lab::BenchmarkResult&
   text += fmt::format("total images/sec: {:.2f} (global, {}{})\n", figures.images_per_second, workers_text(workers),
                       workers == 1 ? "" : fmt::format("; {:.2f} per worker", figures.images_per_second / workers));
   text += rule + "\n";
+  if (const train::ParallelChoice& choice = setup.parallel; !choice.plans.empty()) {
+    const double predicted =
+        static_cast<double>(setup.config.global_batch_size()) / choice.plans[choice.chosen].seconds;
+    text += fmt::format("predicted:   {:.2f} images/sec by --parallel auto; measured: {:.2f} of it\n", predicted,
+                        figures.images_per_second / predicted);
+  }
   text += baseline_text(setup, result, figures);
-  if (figures.workers) text += workers_table(setup, figures, result.ranks);
+  if (figures.workers) text += workers_table(figures, result.ranks);
   if (!result.servers.empty()) text += servers_table(setup, result.servers);
   if (result.replicas_agree > 0)
     text += fmt::format("replicas:    identical to the bit after {} steps\n", result.replicas_agree);

@@ -21,9 +21,8 @@ std::string members_text(const std::vector<comm::Member>& members);  // "4: 2 on
 std::string servers_text(const lab::BenchmarkSetup& setup);
 std::string update_text(const lab::BenchmarkSetup& setup);
 
-// Time breakdown of a step per rank, gradient bandwidth, and which rank keeps the others waiting.
-std::string workers_table(const lab::BenchmarkSetup& setup, const lab::JobFigures& figures,
-                          const std::vector<lab::RankReport>& ranks);
+// Time breakdown of a step per rank, gradient bandwidth or bubbles of stages, and which rank keeps the others waiting.
+std::string workers_table(const lab::JobFigures& figures, const std::vector<lab::RankReport>& ranks);
 // What each server holds and its traffic.
 std::string servers_table(const lab::BenchmarkSetup& setup, const std::vector<record::ServerLoad>& servers);
 std::string baseline_text(const lab::BenchmarkSetup& setup, const lab::BenchmarkResult& result,

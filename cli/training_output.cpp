@@ -317,6 +317,8 @@ class TrainingRecord : public train::TrainerObserver {
       record.loss_scale = loss_scale->scale;
       record.skipped_updates = loss_scale->skipped_updates;
     }
+    record.pipeline = pipeline_of(trainer.worker().setup(), trainer.worker().config());
+    record.plans = plans_of(trainer.worker().setup(), trainer.worker().config());
     for (const comm::Member& member : trainer.worker().setup().members) {
       record.cluster.push_back({.index = member.world_rank, .host = member.host});
     }

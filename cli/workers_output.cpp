@@ -31,14 +31,14 @@ std::string servers_update_text(const lab::BenchmarkSetup& setup) {
   return text + (distribution.overlap ? ", pushed during backward" : ", pushed after backward (--overlap off)");
 }
 
-// Of a pipeline on CPUs: how much of their time stages wait for each other.
-std::string idle_text(const lab::WorkerSummary& workers, const std::vector<lab::RankReport>& ranks) {
-  double idle = 0, all = 0;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    idle += workers.ranks[rank].idle.value_or(0);
-    all += ranks[rank].step;
-  }
-  return fmt::format("stages:      idle {:.1f} % of their time, waiting for each other\n", 100 * idle / all);
+// How much of a step stages wait for each other, and what crosses the cuts.
+std::string stages_text(const record::Pipeline& pipeline) {
+  std::vector<std::string> shares, cuts;
+  for (const double share : pipeline.bubble_share) shares.push_back(fmt::format("{:.1f}", 100 * share));
+  for (const record::Cut& cut : pipeline.cuts) cuts.push_back(format_bytes(cut.bytes_per_step));
+  const std::string bubbles = shares.empty() ? "" : fmt::format("bubbles {} % of a step; ", fmt::join(shares, ", "));
+  return fmt::format("stages:      {}{} per step across the cut{}\n", bubbles, fmt::join(cuts, ", "),
+                     cuts.size() == 1 ? "" : "s");
 }
 
 std::string communication_text(const lab::WorkerSummary& workers, const std::optional<lab::GradientTraffic>& traffic) {
@@ -143,8 +143,7 @@ std::string servers_table(const lab::BenchmarkSetup& setup, const std::vector<re
   return "servers:\n" + table.text();
 }
 
-std::string workers_table(const lab::BenchmarkSetup& setup, const lab::JobFigures& figures,
-                          const std::vector<lab::RankReport>& ranks) {
+std::string workers_table(const lab::JobFigures& figures, const std::vector<lab::RankReport>& ranks) {
   const lab::WorkerSummary& workers = *figures.workers;
   TextTable table({{"rank", Align::right},
                    {"host", Align::left},
@@ -163,11 +162,7 @@ std::string workers_table(const lab::BenchmarkSetup& setup, const lab::JobFigure
                    fmt::format("{:.2f}", workers.straggling[rank])});
   }
   std::string text = "per step and rank, in ms:\n" + table.text();
-  if (!setup.config.distribution.pipeline.is_used()) {
-    text += communication_text(workers, figures.traffic);
-  } else if (!setup.config.on_gpu()) {
-    text += idle_text(workers, ranks);
-  }
+  text += figures.pipeline ? stages_text(*figures.pipeline) : communication_text(workers, figures.traffic);
   const auto slowest = static_cast<std::size_t>(workers.slowest);
   if (workers.straggling[slowest] >= lab::WorkerSummary::kSlow) {
     text += fmt::format("slow: rank {} ({}) computes {:.2f} times as long as the others, which wait for it\n",

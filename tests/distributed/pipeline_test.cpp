@@ -97,6 +97,7 @@ TEST_F(PipelineWorkers, GiveTheBitsOfOneProcess) {
   }
   EXPECT_EQ(record("two-gpipe")["epochs"][0]["loss"], record("one")["epochs"][0]["loss"]);
   EXPECT_EQ(record("two-gpipe")["epochs"][0]["top1"], record("one")["epochs"][0]["top1"]);
+  EXPECT_EQ(record("two-gpipe")["pipeline"]["schedule"], "gpipe");
 }
 
 TEST_F(PipelineWorkers, GiveThemOverEveryTransport) {
@@ -155,9 +156,22 @@ TEST_F(PipelineWorkers, ThreeForTheFirstStageGiveTheBitsOfOneProcess) {
 TEST_F(PipelineWorkers, ChooseAPlanByThemselves) {
   LaunchedJob job({"--workers", "2", "--oversubscribe", "--", "bench", "--model", "mnist", "--batch-size", "8",
                    "--num-batches", "3", "--num-warmup-batches", "1", "--parallel", "auto", "--tune-cache",
-                   folder_ / "timings.json"});
+                   folder_ / "timings.json", "--record", folder_ / "auto.json"});
   EXPECT_EQ(job.exit_code(100s), 0) << job.err() << job.out();
   EXPECT_NE(job.out().find("speeds relative to data: data 1.00"), std::string::npos) << job.out();
+  EXPECT_NE(job.out().find("predicted: "), std::string::npos) << job.out();
+  const json written = record("auto");
+  EXPECT_EQ(written["config"]["parallel"], "auto");
+  EXPECT_GE(written["plans"].size(), 2u);
+  int chosen = 0;
+  for (const json& plan : written["plans"]) {
+    EXPECT_GT(plan["images_per_second"].get<double>(), 0);
+    EXPECT_EQ(plan.contains("stages"), plan["parallel"] != "data");
+    if (!plan.value("chosen", false)) continue;
+    ++chosen;
+    EXPECT_EQ(written.contains("pipeline"), plan["parallel"] != "data");
+  }
+  EXPECT_EQ(chosen, 1);
 }
 
 TEST_F(PipelineWorkers, WhatDoesNotFitIsRefusedWithAPipelineThatDoes) {

@@ -1,6 +1,7 @@
 // `--trace` of real jobs: one file with all ranks, whose spans nest and whose clocks agree.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 
 #include "tests/distributed/bench_record.hpp"
@@ -10,6 +11,7 @@
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/comm/world.hpp"
 #include "trireme/report/trace_analysis.hpp"
+#include "trireme/train/pipeline_config.hpp"
 
 namespace trireme::testkit {
 namespace {
@@ -132,6 +134,96 @@ TEST(Trace, OfTwoWorkersIsOneFile) {
   }
   expect_together(trace.ranks[0], trace.ranks[1], 5 * buckets);
   EXPECT_EQ(analysis.buckets.size(), static_cast<std::size_t>(buckets));
+}
+
+// The line of a stage has every task, and bubbles between them; its messages are those of the record.
+TEST(Trace, OfAPipelineShowsTasksMessagesAndBubbles) {
+  if (!has_mpi()) GTEST_SKIP() << "needs MPI";
+  constexpr int kSteps = 3, kMicroBatches = 4;
+  const TemporaryFolder folder;
+  const std::string path = folder / "trace.json", record = folder / "record.json", plan = folder / "plan.json";
+  LaunchedJob job({"--workers",
+                   "2",
+                   "--oversubscribe",
+                   "--",
+                   "bench",
+                   "--model",
+                   "mnist",
+                   "--batch-size",
+                   "8",
+                   "--autotune",
+                   "off",
+                   "--num-warmup-batches",
+                   "1",
+                   "--num-batches",
+                   std::to_string(kSteps),
+                   "--parallel",
+                   "pipeline:2",
+                   "--micro-batches",
+                   std::to_string(kMicroBatches),
+                   "--schedule",
+                   "zb-h1",
+                   "--trace",
+                   path,
+                   "--trace-steps",
+                   std::to_string(kSteps),
+                   "--record",
+                   record});
+  expect_success(job);
+  EXPECT_NE(job.out().find("stages:      bubbles "), std::string::npos) << job.out();
+  const TraceFile trace = report::read_trace(path);
+  ASSERT_EQ(trace.ranks.size(), 2u);
+  std::int64_t sent = 0, received = 0;
+  for (const TraceRank& rank : trace.ranks) {
+    const std::string name = "stage " + std::to_string(rank.rank);
+    const auto kinds = kinds_of(rank);
+    EXPECT_GE(kinds.at(SpanKind::bubble), kSteps);  // at least until the other stage's end
+    const auto line = std::ranges::find(rank.threads, name, &TraceThread::name);
+    ASSERT_NE(line, rank.threads.end()) << name;
+    std::map<std::string, int> spans;
+    double end = 0;
+    for (const TraceSpan& span : line->spans) {
+      EXPECT_GE(span.begin, end - kRounding) << span.name;
+      end = span.end;
+      ++spans[span.name];
+      EXPECT_EQ(span.detail.empty(), span.kind != SpanKind::bubble) << span.name;
+    }
+    for (int m = 0; m < kMicroBatches; ++m) {
+      for (const char* task : {"forward ", "backward ", "weights "})
+        EXPECT_GE(spans[task + std::to_string(m)], kSteps) << task << m << " of " << name;
+    }
+    EXPECT_GE(spans["update"], kSteps);
+    for (const TraceSpan* span : spans_of(rank, SpanKind::transfer)) {
+      (span->name.starts_with("send ") ? sent : received) += span->bytes;
+      EXPECT_EQ(span->peers, "rank " + std::to_string(1 - rank.rank));
+    }
+  }
+  const report::TraceAnalysis analysis = analyze(trace);
+  ASSERT_EQ(analysis.stages.size(), 2u);
+  for (const report::StageTime& stage : analysis.stages) {
+    EXPECT_GT(stage.bubble, 0);
+    EXPECT_LE(stage.forward + stage.backward + stage.weights + stage.reduce + stage.update + stage.bubble,
+              stage.step * (1 + 1e-6));
+  }
+  for (const report::TracedRank& time : analysis.ranks)
+    EXPECT_NEAR(time.compute + time.optimizer + time.input + time.exposed + time.bubble + time.idle, time.step,
+                1e-6 * time.step);
+
+  const nlohmann::json pipeline = read_record(record).at("pipeline");
+  EXPECT_EQ(pipeline.at("schedule"), "zb-h1");
+  EXPECT_EQ(pipeline.at("micro_batches"), kMicroBatches);
+  ASSERT_EQ(pipeline.at("cuts").size(), 1u);
+  EXPECT_EQ(sent, kSteps * pipeline["cuts"][0].at("bytes_per_step").get<std::int64_t>());
+  EXPECT_EQ(received, sent);
+  ASSERT_EQ(pipeline.at("bubble_share").size(), 2u);
+  for (const double share : pipeline["bubble_share"]) {
+    EXPECT_GT(share, 0);
+    EXPECT_LT(share, 1);
+  }
+  std::ofstream(plan) << pipeline;  // runs the same again
+  const train::PipelineConfig again = train::resolve_pipeline({.parallel = plan}, 2);
+  EXPECT_EQ(again.replicas, (std::vector{1, 1}));
+  EXPECT_EQ(again.cuts, std::vector{pipeline["cuts"][0].at("at").get<std::string>()});
 }
 
 // The groups of cores wait for each other before updates and in the middle of batch norm.

@@ -76,6 +76,20 @@ TEST(PipelineOrder, IdleTimesAreThoseOfTheFormulas) {
   }
 }
 
+TEST(PipelineOrder, FewMicroBatchesIdleAsTheFormulasSay) {
+  for (const int stages : {2, 4}) {
+    for (const int m : {4, 8, 16}) {
+      const auto idle = [&](PipelineKind kind) {
+        return predict(make_pipeline_order(kind, shape_of(kind, stages, m)), equal_costs(stages)).idle_share;
+      };
+      const double formula = (stages - 1.0) / (m + stages - 1.0);
+      EXPECT_NEAR(idle(PipelineKind::gpipe), formula, 0.05 * formula) << stages << " " << m;
+      EXPECT_NEAR(idle(PipelineKind::one_forward), formula, 0.05 * formula) << stages << " " << m;
+      EXPECT_LT(idle(PipelineKind::zero_bubble), 0.95 * formula) << stages << " " << m;
+    }
+  }
+}
+
 TEST(PipelineOrder, StagesKeepAsManyMicroBatchesAsThereAreStagesBehindThem) {
   for (const int stages : {2, 4, 6}) {
     for (const PipelineKind kind : {PipelineKind::one_forward, PipelineKind::zero_bubble}) {

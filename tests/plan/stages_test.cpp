@@ -137,6 +137,30 @@ TEST_F(Stages, OfUnequalNumbersOfWorkersComeToTheEnd) {
   }
 }
 
+// Of all workers' messages, each of which crosses the cuts between its stages.
+TEST_F(Stages, KnowHowManyBytesCrossTheirCuts) {
+  for (const std::vector<int>& replicas : {std::vector{1, 1}, {1, 1, 1}, {2, 1}}) {
+    const Network network("resnet20");
+    const StageOptions options = cut(network, PipelineKind::one_forward, replicas, 4);
+    const std::vector<Program> programs = compile_all(network, options);
+    std::vector<std::int64_t> expected(options.cuts.size(), 0);
+    for (const Program& program : programs) {
+      EXPECT_EQ(program.cut_bytes, programs.front().cut_bytes);
+      for (const Instruction& instruction : program.instructions) {
+        if (instruction.transfer.kind != Transfer::Kind::send) continue;
+        int to = 0;  // stage
+        for (int rank = instruction.transfer.peer; rank >= replicas[static_cast<std::size_t>(to)]; ++to)
+          rank -= replicas[static_cast<std::size_t>(to)];
+        for (int at = std::min(program.stage, to); at < std::max(program.stage, to); ++at)
+          expected[static_cast<std::size_t>(at)] +=
+              program.buffers[static_cast<std::size_t>(instruction.inputs[0])].bytes;
+      }
+    }
+    EXPECT_EQ(programs.front().cut_bytes, expected) << testing::PrintToString(replicas);
+    EXPECT_GT(expected.front(), 0);
+  }
+}
+
 // Inside a block, what the shortcut carries is needed on both sides, forward and backward.
 // As devices need that have no tags.
 TEST_F(Stages, ReceiveInTheOrderInWhichOthersSend) {

@@ -75,6 +75,32 @@ TEST(RunRecord, HasTheFieldsOfTheContract) {
   EXPECT_EQ(json["cluster"][0]["cores"], Json({0, 1}));
 }
 
+TEST(RunRecord, HasThePipelineAndThePlansConsidered) {
+  EXPECT_FALSE(to_json(example()).contains("pipeline"));
+  EXPECT_FALSE(to_json(example()).contains("plans"));
+  RunRecord record = example();
+  record.pipeline = {.parallel = "hybrid:3-1",
+                     .stages = {{.replicas = 3}, {.begins_at = "fc6", .replicas = 1}},
+                     .micro_batches = 12,
+                     .schedule = "1f1b",
+                     .cuts = {{.at = "fc6", .bytes_per_step = 4096}},
+                     .bubble_share = {0.25, 0.125}};
+  record.plans.resize(2);
+  record.plans[0].parallel = "data";
+  record.plans[0].problem = "needs 4 GB of memory";
+  static_cast<Pipeline&>(record.plans[1]) = *record.pipeline;
+  record.plans[1].chosen = true;
+  record.plans[1].images_per_second = 30;
+  EXPECT_EQ(record.predicted_images_per_second(), 30);
+  const Json json = to_json(record);
+  EXPECT_EQ(json["pipeline"]["stages"], Json::parse(R"([{"replicas": 3}, {"begins_at": "fc6", "replicas": 1}])"));
+  EXPECT_EQ(json["pipeline"]["cuts"][0]["bytes_per_step"], 4096);
+  EXPECT_FALSE(json["plans"][0].contains("stages"));
+  RunRecord again;
+  trireme::record::read(json, again);
+  EXPECT_EQ(to_json(again), json);
+}
+
 TEST(RunRecord, WhatWasNotMeasuredIsNull) {
   RunRecord record = example();
   record.results.loss = std::numeric_limits<double>::quiet_NaN();

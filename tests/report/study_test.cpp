@@ -56,6 +56,37 @@ TEST(Study, WhatARunChoseByItselfIsNoSetting) {
   EXPECT_EQ(make_studies(records).at(0).cells.size(), 1U);
 }
 
+TEST(Study, WaysToShareANetworkAreToldApartByTheirNames) {
+  const auto run = [](const std::string& parallel, const std::string& schedule, int micro_batches) {
+    return RecordBuilder()
+        .study("s", {{"parallel", parallel}})
+        .config("parallel", parallel)
+        .config("schedule", schedule)
+        .config("micro_batches", micro_batches);
+  };
+  RecordSet records;
+  add_runs(records, run("data", "auto", 0), {100});
+  add_runs(records, run("pipeline:2", "1f1b", 8), {110});
+  add_runs(records, run("hybrid:3-1", "1f1b", 12), {120});
+  add_runs(records, run("auto", "1f1b", 8), {120});
+  add_runs(records, run("auto", "zb-h1", 4), {121});  // another choice: the same setting
+  const Study study = make_studies(records).at(0);
+  EXPECT_EQ(options_of(study), std::vector<std::string>{"parallel"});
+  std::vector<std::string> labels;
+  for (const Cell& cell : study.cells) labels.push_back(cell.label);
+  EXPECT_EQ(labels, (std::vector<std::string>{"data", "pipeline:2", "hybrid:3-1", "auto"}));
+  EXPECT_TRUE(study.warnings.empty());
+
+  RecordSet given;
+  for (const char* schedule : {"gpipe", "zb-h1"}) {
+    const Json cell{{"schedule", schedule}, {"micro-batches", 8}};
+    add_runs(given, run("pipeline:2", schedule, 8).study("s", cell).given({"parallel", "schedule", "micro-batches"}),
+             {100});
+  }
+  EXPECT_EQ(make_studies(given).at(0).cells[1].label, "schedule zb-h1");
+  EXPECT_EQ(setting_text("micro-batches", 8), "8 micro-batches");
+}
+
 TEST(Study, WhatTheUserHasGivenIsASetting) {
   RecordSet records;
   add_runs(records, RecordBuilder().config("batch_split", 1).given({"model", "batch-split"}), {100});

@@ -185,6 +185,59 @@ TEST(TraceAnalysis, CommunicationThatIsHiddenAndThatIsNot) {
   EXPECT_NEAR(second.idle, 0.5 * kMs, 1e-9);
 }
 
+// A stage of two workers, of which the second waits twice as long, and one of one.
+TEST(TraceAnalysis, BubblesOfStagesAreCountedAndAllAddsUp) {
+  HandMadeTrace trace(3);
+  for (const int rank : {0, 1, 2}) {
+    trace.name_thread(rank, 2, rank < 2 ? "stage 0" : "stage 1");
+    trace.add_step(rank, 0, 10);
+    const double bubble = rank == 0 ? 2 : 4;
+    trace.add(rank, 0, "compute", 0, 9 - bubble, "convolution");
+    trace.add(rank, 2, "task", 0, 3, "forward 0");
+    trace.add(rank, 2, "task", 3, 9 - bubble, "backward 0");
+    trace.add(rank, 2, "bubble", 9 - bubble, 9, "bubble", {{"waits for", "conv1 of micro-batch 1"}});
+    trace.add(rank, 0, "waiting", 9 - bubble, 9, "wait for another stage");
+    trace.add(rank, 2, "task", 9, 10, "update");
+    trace.add(rank, 0, "optimizer", 9, 10, "update");
+    trace.add(rank, 3, "transfer", 0, 9, "receive conv1");
+  }
+  const TraceAnalysis analysis = trace.analysis();
+  for (const TracedRank& rank : analysis.ranks) {
+    EXPECT_NEAR(rank.bubble, (rank.rank == 0 ? 2 : 4) * kMs, 1e-9);
+    EXPECT_NEAR(rank.compute + rank.optimizer + rank.input + rank.exposed + rank.bubble + rank.idle, rank.step, 1e-9);
+  }
+  ASSERT_EQ(analysis.stages.size(), 2u);
+  const StageTime &first = analysis.stages[0], &second = analysis.stages[1];
+  EXPECT_EQ(first.workers, 2);
+  EXPECT_NEAR(first.bubble_share(), 0.3, 1e-9);
+  EXPECT_NEAR(second.bubble_share(), 0.4, 1e-9);
+  EXPECT_NEAR(second.forward, 3 * kMs, 1e-9);
+  EXPECT_NEAR(second.backward, 2 * kMs, 1e-9);
+  EXPECT_NEAR(second.update, 1 * kMs, 1e-9);
+  const std::string text = to_text(analysis);
+  EXPECT_NE(text.find("bubble share"), std::string::npos) << text;
+  EXPECT_NE(text.find("30.0 %"), std::string::npos) << text;
+  EXPECT_EQ(to_text(two_ranks().analysis()).find("bubble"), std::string::npos);
+}
+
+// Two stages of two workers each: bucket 1 of a stage is not that of the other.
+TEST(TraceAnalysis, BucketsBelongToStages) {
+  HandMadeTrace trace(4);
+  for (const int rank : {0, 1, 2, 3}) {
+    trace.name_thread(rank, 2, rank < 2 ? "stage 0" : "stage 1");
+    trace.add_step(rank, 0, 10);
+    trace.add(rank, 2, "task", 0, 10, "forward 0");
+  }
+  trace.add_bucket(0, 1, 1, 3);
+  trace.add_bucket(1, 1, 2, 3);  // the last of its stage
+  trace.add_bucket(2, 1, 2.5, 6);
+  trace.add_bucket(3, 1, 2, 6);
+  const TraceAnalysis analysis = trace.analysis();
+  ASSERT_EQ(analysis.buckets.size(), 2u);
+  EXPECT_NEAR(analysis.buckets[0].seconds, 1 * kMs, 1e-9);
+  EXPECT_NEAR(analysis.buckets[1].seconds, 3.5 * kMs, 1e-9);
+}
+
 TEST(TraceAnalysis, TheLateRankIsNamed) {
   const TraceAnalysis analysis = two_ranks().analysis();
   // Their own time: 12 - 5 and 12 - 3.

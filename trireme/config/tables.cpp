@@ -227,10 +227,10 @@ void add_workers(std::vector<Option>& all) {
            "micro-batches",
            "In a pipeline: equal parts of a step's images that follow each other (default: about four "
            "per stage)",
-           {.range = Range{1, 1 << 16}, .label = "{} micro-batches"}),
+           {.role = Role::chosen, .range = Range{1, 1 << 16}, .label = "{} micro-batch|{} micro-batches"}),
        workers<&DistributionOptions::schedule>(
            "schedule", "In a pipeline: order of the work in each stage; auto: 1f1b",
-           {.names = {"auto", "gpipe", "1f1b", "interleaved", "zb-h1"}, .label = "{}"}),
+           {.role = Role::chosen, .names = {"auto", "gpipe", "1f1b", "interleaved", "zb-h1"}, .label = "schedule {}"}),
        workers<&DistributionOptions::bucket_mb>(
            "bucket-mb", "Megabytes of gradients that are exchanged together, or auto", {.title = "bucket (MB)"}),
        workers<&DistributionOptions::overlap>("overlap", "Exchange gradients during backward: on or off",

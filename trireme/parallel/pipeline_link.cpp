@@ -9,8 +9,10 @@
 namespace trireme::parallel {
 
 PipelineLink::PipelineLink(comm::Communicator& communicator, std::chrono::duration<double> timeout,
-                           std::function<void()> start_thread)
-    : communicator_(communicator.split(0, communicator.rank())), start_thread_(std::move(start_thread)) {
+                           std::function<void()> start_thread, perf::Recorder* recorder)
+    : communicator_(communicator.split(0, communicator.rank())),
+      start_thread_(std::move(start_thread)),
+      recorder_(recorder) {
   communicator_->set_timeout(timeout);
   thread_ = std::thread([this] { work(); });
 }
@@ -26,7 +28,28 @@ PipelineLink::~PipelineLink() {
 
 void PipelineLink::open(std::vector<StageMessage> messages) {
   messages_.clear();
-  for (StageMessage& message : messages) messages_.push_back({.what = std::move(message), .transfer = {}});
+  for (StageMessage& message : messages) {
+    messages_.push_back({.what = std::move(message), .transfer = {}});
+    if (recorder_ != nullptr) add_label(messages_.back());
+  }
+}
+
+void PipelineLink::add_label(Message& message) {
+  const StageMessage& what = message.what;
+  const std::string name = fmt::format("{} rank {}", what.sends ? "sends to" : "receives from", what.peer);
+  message.line = &lines_.try_emplace(name, Line{.track = &recorder_->track(name)}).first->second;
+  message.span.label = recorder_->label({.name = fmt::format("{} {}", what.sends ? "send" : "receive", what.name),
+                                         .kind = perf::SpanKind::transfer,
+                                         .bytes = std::ssize(what.memory),
+                                         .peers = fmt::format("rank {}", what.peer)});
+}
+
+void PipelineLink::add_span(const Message& message) {
+  if (message.line == nullptr || !message.line->track->is_recording()) return;
+  perf::Span span = message.span;
+  span.begin = std::max(span.begin, message.line->end);
+  span.end = message.line->end = steady_nanoseconds();
+  message.line->track->add(span);
 }
 
 void PipelineLink::begin(int message) {
@@ -37,6 +60,7 @@ void PipelineLink::begin(int message) {
     const StageMessage& what = begun.what;
     communicator_->set_context(what.name);
     begun.is_active = true;
+    if (begun.line != nullptr) begun.span.begin = steady_nanoseconds();
     begun.transfer = what.sends ? communicator_->start_send(what.memory, what.peer, what.tag)
                                 : communicator_->start_receive(what.memory, what.peer, what.tag);
     active_.push_back(message);
@@ -81,6 +105,7 @@ bool PipelineLink::poll() {
     Message& message = messages_[number];
     if (!communicator_->done(message.transfer)) return false;
     message.is_active = false;
+    add_span(message);
     return true;
   });
   active_count_.store(static_cast<int>(active_.size()), std::memory_order_release);

@@ -5,12 +5,14 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "trireme/comm/communicator.hpp"
+#include "trireme/perf/recorder.hpp"
 #include "trireme/runtime/stage_link.hpp"
 
 namespace trireme::parallel {
@@ -18,10 +20,11 @@ namespace trireme::parallel {
 class PipelineLink : public StageLink {
  public:
   // Collective: all stages make one at the same time. A message that takes longer than the timeout is an error.
-  // start_thread is called first on the thread, to place it where it disturbs least.
+  // start_thread is called first on the thread, to place it where it disturbs least. The recorder gets a span per
+  // message; null: no tracing.
   explicit PipelineLink(comm::Communicator& communicator,
                         std::chrono::duration<double> timeout = comm::Communicator::kDefaultTimeout,
-                        std::function<void()> start_thread = {});
+                        std::function<void()> start_thread = {}, perf::Recorder* recorder = nullptr);
   ~PipelineLink() override;  // in the middle of a step, abandons the transfers under way
 
   void open(std::vector<StageMessage> messages) override;
@@ -30,17 +33,27 @@ class PipelineLink : public StageLink {
   void wait(int message) override;
 
  private:
+  struct Line {  // of a trace: messages to a rank, or from it; each from the end of the one before
+    perf::Track* track = nullptr;
+    std::int64_t end = 0;
+  };
   struct Message {
     StageMessage what;
     comm::Transfer transfer;
     bool is_active = false;
+    Line* line = nullptr;  // null: no trace
+    perf::Span span = {};
   };
+  void add_label(Message& message);
+  void add_span(const Message& message);
   void work() noexcept;
   bool poll();  // whether a transfer ended; with the lock
   void check() const;
 
   std::unique_ptr<comm::Communicator> communicator_;
   std::function<void()> start_thread_;
+  perf::Recorder* recorder_;
+  std::map<std::string, Line> lines_;  // by name
   std::vector<Message> messages_;
 
   std::mutex mutex_;         // of the communicator, the messages and what is active

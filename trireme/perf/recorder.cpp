@@ -6,8 +6,9 @@
 namespace trireme::perf {
 
 std::string_view to_string(SpanKind kind) {
-  constexpr std::array<std::string_view, kSpanKinds> kNames{"step",  "compute", "optimizer", "communication", "waiting",
-                                                            "input", "decode",  "launch",    "barrier"};
+  constexpr std::array<std::string_view, kSpanKinds> kNames{"step",    "compute", "optimizer", "communication",
+                                                            "waiting", "input",   "decode",    "launch",
+                                                            "barrier", "task",    "bubble",    "transfer"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

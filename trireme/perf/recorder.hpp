@@ -31,16 +31,19 @@ enum class SpanKind : std::uint8_t {
   decode,         // making images, on input pipeline threads
   launch,         // submitting work to a device
   barrier,        // waiting for the process's other core groups, between or within operations
+  task,           // of a pipeline's stage: work on a micro-batch or an update, whose operations are on another line
+  bubble,         // a stage waits for another
+  transfer,       // a message from or to another stage, including waiting for the other
 };
-inline constexpr int kSpanKinds = 9;
+inline constexpr int kSpanKinds = 12;
 std::string_view to_string(SpanKind kind);
 
 // Shared by spans. Unused fields are empty or 0.
 struct SpanLabel {
   std::string name;
   SpanKind kind = SpanKind::compute;
-  std::string detail = {};      // kind of operation; gradients of a bucket
-  std::int64_t bytes = 0;       // communication: as they travel
+  std::string detail = {};      // kind of operation; gradients of a bucket; what a bubble waits for
+  std::int64_t bytes = 0;       // communication, transfer: as they travel
   std::int64_t link_bytes = 0;  // minimum that one rank sends or receives for them
   std::string peers = {};       // with whom
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trireme/plan/backend.hpp"
+#include "trireme/plan/pipeline_order.hpp"
 
 namespace trireme {
 
@@ -55,7 +56,9 @@ struct Instruction {
   // Of a program that works on several micro-batches:
   bool collects = false;  // stands where gradients of an ApplyGradients are complete that are not the last to be summed
   int micro_batch = 0;
-  std::int64_t first_sample = 0;  // of the micro-batch
+  std::int64_t first_sample = 0;              // of the micro-batch
+  PipelineTask task = PipelineTask::forward;  // of a stage: that it belongs to
+  int part = 0;                               // likewise
   Transfer transfer = {};
 };
 
@@ -91,10 +94,12 @@ struct Program {
   Recomputation recomputation;
   int micro_batches = 1;     // in a run: placeholders have that many times the graph's samples, and fetches repeat
   std::int64_t samples = 0;  // of a micro-batch, if there are several
+  int stage = -1;            // of a pipeline; -1: it has none
   int transfers = 0;         // messages from and to other stages
-  std::uint64_t network_hash = 0;  // of a stage: equal in all stages that can exchange tensors
-  bool updates = false;            // some instruction writes a variable
-  bool trains = false;             // some instruction applies gradients: a run is a training step
+  std::vector<std::int64_t> cut_bytes;  // of a stage, [cut of the pipeline]: that cross it in a step, both ways
+  std::uint64_t network_hash = 0;       // of a stage: equal in all stages that can exchange tensors
+  bool updates = false;                 // some instruction writes a variable
+  bool trains = false;                  // some instruction applies gradients: a run is a training step
 
   double flops() const;  // of one run, without once-only and recomputed instructions
 };

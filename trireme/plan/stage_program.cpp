@@ -29,7 +29,7 @@ class StageProgram {
 
   void run() {
     for (std::size_t i = 0; i < whole_.instructions.size(); ++i) {
-      if (place(i).part < 0 && is_needed(i)) add_copy(i, 0, false);
+      if (place(i).part < 0 && is_needed(i)) add_copy(i, {.part = options_.stage}, false);
     }
     std::vector<Block> blocks;
     for (const PipelineOrder::Task& task : tasks_of(options_.stage, options_.replica)) blocks.push_back(block_of(task));
@@ -41,7 +41,7 @@ class StageProgram {
       if (at + 1 < blocks.size()) add_receives(blocks[at + 1]);
       for (const int number : blocks[at].arrivals) add_transfer(Transfer::Kind::wait, number);
       for (const auto& [instruction, sends] : blocks[at].work) {
-        add_copy(instruction, blocks[at].micro_batch, is_last(instruction, blocks[at].micro_batch));
+        add_copy(instruction, blocks[at].task, is_last(instruction, blocks[at].task.micro_batch));
         for (const int number : sends) add_transfer(Transfer::Kind::send, number);
       }
       for (const int move : own_ends[at]) wait_for_send(move);
@@ -58,7 +58,7 @@ class StageProgram {
   };
   using TaskKind = std::pair<int, Kind>;  // of a part
   struct Block {
-    int micro_batch = 0;
+    PipelineOrder::Task task;
     std::vector<int> arrivals;                                        // transfers
     std::vector<std::pair<std::size_t, std::vector<int>>> work = {};  // instructions, and what is sent after each
   };
@@ -151,6 +151,7 @@ class StageProgram {
   // Numbers are the same in all stages: they are the messages' tags.
   void find_transfers() {
     const auto& instructions = whole_.instructions;
+    whole_.cut_bytes.assign(options_.cuts.size(), 0);
     for (std::size_t i = 0; i < instructions.size(); ++i) {
       const bool applies = applies_gradients(instructions[i]);
       for (const int id : instructions[i].inputs) {
@@ -163,7 +164,10 @@ class StageProgram {
         if (producer < 0 || place(index(producer)).part < 0 || place(i).part < 0) continue;
         const int from = stage_of(index(producer)), to = stage_of(i);
         if (from == to || !has_copies(id)) continue;
-        if (tags_.try_emplace({id, to}, static_cast<int>(tags_.size())).second) long_.insert({id, to});
+        if (tags_.try_emplace({id, to}, static_cast<int>(tags_.size())).second) {
+          long_.insert({id, to});
+          add_crossing(id, place(index(producer)).part, place(i).part);
+        }
         const Place& made = place(index(producer));
         const Place arrival{place(i).part, made.phase};
         if (!comes_before(made, arrival) || comes_before(place(i), arrival)) continue;
@@ -174,6 +178,12 @@ class StageProgram {
     if (static_cast<int>(tags_.size()) > kMostTransfers) {
       bad_input("{} tensors cross the cuts of this pipeline; {} can. Cut where fewer do", tags_.size(), kMostTransfers);
     }
+  }
+
+  // Of each micro-batch, as far as the first part that reads it there.
+  void add_crossing(int buffer, int from, int to) {
+    for (int cut = std::min(from, to); cut < std::max(from, to); ++cut)
+      whole_.cut_bytes[index(cut)] += whole_.buffers[index(buffer)].bytes * order_.shape.micro_batches;
   }
 
   // Results of constants alone are made in every stage that uses them.
@@ -269,7 +279,7 @@ class StageProgram {
 
   Block block_of(const PipelineOrder::Task& task) {
     const int m = task.micro_batch;
-    Block block{.micro_batch = m, .arrivals = {}};
+    Block block{.task = task, .arrivals = {}};
     for (const int id : arrivals_of(task, arrived_))
       block.arrivals.push_back(message(id, m, options_.stage, stage_of(index(producer_[index(id)]))));
     for (const std::size_t i : instructions_of(task)) {
@@ -307,8 +317,9 @@ class StageProgram {
     return applies_gradients(whole_.instructions[instruction]) && micro_batch == own_.back();
   }
 
-  void add_copy(std::size_t at, int micro_batch, bool is_update) {
+  void add_copy(std::size_t at, const PipelineOrder::Task& task, bool is_update) {
     const Instruction& from = whole_.instructions[at];
+    const int micro_batch = task.micro_batch;
     Instruction copy;
     copy.name = from.name;
     copy.operation = from.operation;
@@ -320,6 +331,8 @@ class StageProgram {
     copy.recomputed = from.recomputed;
     copy.node = from.node;
     copy.micro_batch = micro_batch;
+    copy.task = task.kind;
+    copy.part = task.part;
     for (const int id : from.inputs) copy.inputs.push_back(copy_of(id, micro_batch));
     for (const int id : from.outputs) copy.outputs.push_back(copy_of(id, micro_batch));
     if (from.scratch >= 0) {
@@ -430,6 +443,7 @@ class StageProgram {
     add_placeholders();
     add_constants();
     whole_.micro_batches = static_cast<int>(own_.size());
+    whole_.stage = options_.stage;
     whole_.transfers = static_cast<int>(messages_.size());
     whole_.instructions = std::move(instructions_);
     whole_.buffers = std::move(buffers_);

@@ -43,6 +43,37 @@ inline constexpr auto kFields<record::Task> = [] {
 }();
 
 template <>
+inline constexpr auto kFields<record::Stage> = [] {
+  using T = record::Stage;
+  return std::tuple(field("begins_at", &T::begins_at, Presence::if_set), field("replicas", &T::replicas));
+}();
+
+template <>
+inline constexpr auto kFields<record::Cut> = [] {
+  using T = record::Cut;
+  return std::tuple(field("at", &T::at), field("bytes_per_step", &T::bytes_per_step));
+}();
+
+template <>
+inline constexpr auto kFields<record::Pipeline> = [] {
+  using T = record::Pipeline;
+  return std::tuple(field("parallel", &T::parallel), field("stages", &T::stages, Presence::if_set),
+                    field("micro_batches", &T::micro_batches, Presence::if_set),
+                    field("schedule", &T::schedule, Presence::if_set), field("cuts", &T::cuts, Presence::if_set),
+                    field("bubble_share", &T::bubble_share, Presence::if_set));
+}();
+
+template <>
+inline constexpr auto kFields<record::ParallelPlan> = [] {
+  using T = record::ParallelPlan;
+  return std::tuple_cat(
+      std::tuple(field("chosen", &T::chosen, Presence::if_set), field("images_per_second", &T::images_per_second),
+                 field("idle_share", &T::idle_share), field("memory_bytes", &T::memory_bytes),
+                 field("problem", &T::problem, Presence::if_set)),
+      kFields<record::Pipeline>);
+}();
+
+template <>
 inline constexpr auto kFields<record::Breakdown> = [] {
   using T = record::Breakdown;
   return std::tuple(field("compute", &T::compute), field("communication", &T::communication),
@@ -105,8 +136,9 @@ inline constexpr auto kFields<record::RunRecord> = [] {
   using T = record::RunRecord;
   return std::tuple(field("schema", &T::schema), field("command", &T::command), field("started", &T::started),
                     field("build", &T::build), field("machine", &T::machine), field("config", &T::config),
-                    field("given", &T::given), field("cluster", &T::cluster), field("steps", &T::steps),
-                    field("losses", &T::losses), field("results", &T::results),
+                    field("given", &T::given), field("cluster", &T::cluster),
+                    field("pipeline", &T::pipeline, Presence::if_set), field("plans", &T::plans, Presence::if_set),
+                    field("steps", &T::steps), field("losses", &T::losses), field("results", &T::results),
                     field("interrupted", &T::interrupted, Presence::if_set),
                     field("error", &T::error, Presence::if_set), field("study", &T::study, Presence::if_set));
 }();
@@ -161,7 +193,8 @@ inline constexpr auto kFields<record::TrainingRecord> = [] {
                     field("train_seconds", &T::train_seconds), field("input_wait_seconds", &T::input_wait_seconds),
                     field("bad_records", &T::bad_records), field("bad_validation_records", &T::bad_validation_records),
                     field("checkpoint", &T::checkpoint), field("loss_scale", &T::loss_scale, Presence::if_set),
-                    field("skipped_updates", &T::skipped_updates, Presence::if_set), field("cluster", &T::cluster));
+                    field("skipped_updates", &T::skipped_updates, Presence::if_set), field("cluster", &T::cluster),
+                    field("pipeline", &T::pipeline, Presence::if_set), field("plans", &T::plans, Presence::if_set));
 }();
 
 template <>

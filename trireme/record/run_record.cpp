@@ -32,6 +32,13 @@ std::string Machine::line() const {
   return host_line() + (gpu_part.empty() ? "" : ", " + gpu_part);
 }
 
+std::optional<double> RunRecord::predicted_images_per_second() const {
+  for (const ParallelPlan& plan : plans) {
+    if (plan.chosen) return plan.images_per_second;
+  }
+  return std::nullopt;
+}
+
 std::string build_line(const Json& build) {
   const std::string version = text_field(build, {"version"}), git = text_field(build, {"git"});
   if (version.empty() && git.empty()) return "unknown build";

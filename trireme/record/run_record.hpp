@@ -42,6 +42,32 @@ struct Task {
   int node = 0;                 // of the network test
 };
 
+// Of a pipeline. A file with it is one for --parallel, except with the schedule interleaved, which cuts by itself.
+struct Stage {
+  std::string begins_at = {};  // node; empty: the images
+  int replicas = 1;
+};
+struct Cut {
+  std::string at;                   // node at which a part begins
+  std::int64_t bytes_per_step = 0;  // that cross it, both ways
+};
+struct Pipeline {
+  std::string parallel;  // "hybrid:3-1"
+  std::vector<Stage> stages;
+  int micro_batches = 0;
+  std::string schedule;
+  std::vector<Cut> cuts;             // with interleaved more than stages
+  std::vector<double> bubble_share;  // [stage]: of a step, mean of its workers; empty: not measured
+};
+
+// What --parallel auto considered.
+struct ParallelPlan : Pipeline {                 // without stages: data parallelism
+  double images_per_second = 0, idle_share = 0;  // predicted
+  double memory_bytes = 0;                       // of the worker that needs most
+  std::string problem;                           // why it cannot be used; empty: it can
+  bool chosen = false;
+};
+
 // Seconds per step of one rank. Compute includes an unknown optimizer share; if instructions overlap, both are unknown.
 struct Breakdown {
   std::optional<double> compute, communication, exposed_communication, input_wait, optimizer, idle;
@@ -119,12 +145,16 @@ struct RunRecord {
   Json config;                                    // options, with underscores
   std::optional<std::vector<std::string>> given;  // options that the user has set, by name; none: an old record
   std::vector<Task> cluster;
+  std::optional<Pipeline> pipeline;
+  std::vector<ParallelPlan> plans;
   std::vector<std::vector<std::vector<double>>> steps;   // seconds: [rank][repeat][step]
   std::vector<std::vector<std::vector<double>>> losses;  // same order
   Results results;
   bool interrupted = false;
   std::optional<std::string> error;
   std::optional<StudyRun> study;
+
+  std::optional<double> predicted_images_per_second() const;  // by --parallel auto
 
   double images_per_second() const { return results.images_per_second.value_or(0); }
 };

@@ -42,6 +42,8 @@ struct TrainingRecord {
   Machine machine;
   Json config;
   std::vector<Task> cluster;
+  std::optional<Pipeline> pipeline;
+  std::vector<ParallelPlan> plans;
   std::vector<Epoch> epochs;
   std::vector<CurvePoint> curve;
   std::optional<Resumed> resumed;

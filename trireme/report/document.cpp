@@ -119,14 +119,32 @@ Document make_document(const RecordSet& records) {
   return document;
 }
 
+// "pipeline:2, 8 micro-batches, 1f1b, bubbles 10.1 %, 12.3 %"; empty: none.
+std::string pipeline_text(const Run& run) {
+  if (!run.pipeline) return "";
+  const record::Pipeline& pipeline = *run.pipeline;
+  std::vector<std::string> shares;
+  for (const double share : pipeline.bubble_share) shares.push_back(fmt::format("{:.1f} %", 100 * share));
+  return fmt::format("{}, {} micro-batches, {}{}{}", pipeline.parallel, pipeline.micro_batches, pipeline.schedule,
+                     shares.empty() ? "" : ", bubbles ", fmt::join(shares, ", "));
+}
+
 FigureTable runs_table(const std::vector<Study>& studies) {
   std::set<std::string> options;
+  bool has_pipelines = false, has_predictions = false;
+  const auto look_at = [&](const Run& run) {
+    has_pipelines = has_pipelines || run.pipeline;
+    has_predictions = has_predictions || run.predicted_images_per_second();
+  };
   for (const Study& study : studies) {
     for (const Dimension& dimension : study.dimensions) options.insert(dimension.option);
+    for (const Cell& cell : study.cells) std::ranges::for_each(cell.runs, look_at);
   }
   options.erase("framework");
   FigureTable table{.columns = {{"study"}, {"framework"}}, .rows = {}};
   for (const std::string& option : options) table.columns.push_back({option});
+  if (has_pipelines) table.columns.push_back({"stages"});
+  if (has_predictions) table.columns.push_back({"predicted images/s", true});
   for (const char* title : {"images/s", "utilisation %"}) table.columns.push_back({title, true});
   for (const char* title : {"started", "machine", "build", "error", "command"}) table.columns.push_back({title});
 
@@ -138,6 +156,9 @@ FigureTable runs_table(const std::vector<Study>& studies) {
       if (value.is_null()) value = field(run.options, {option.c_str()});
       row.push_back(value.is_null() ? TableCell{} : TableCell{value_text(value), value_number(value)});
     }
+    if (has_pipelines) row.push_back({pipeline_text(run)});
+    const auto predicted = run.predicted_images_per_second();
+    if (has_predictions) row.push_back(predicted ? number_cell(*predicted) : TableCell{});
     row.push_back(run.images_per_second() > 0 ? number_cell(run.images_per_second()) : TableCell{});
     row.push_back(run.results.utilisation ? number_cell(100 * *run.results.utilisation) : TableCell{});
     const std::string error = run.error ? *run.error : run.interrupted ? "interrupted" : "";

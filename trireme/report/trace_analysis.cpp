@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/units.hpp"
@@ -74,6 +75,7 @@ TracedRank time_of(const TraceSteps& steps, std::size_t index) {
   for (const GroupWork& group : groups) work = work.united_with(group.all());
   const TimeRanges input = in_steps(SpanKind::input), communication = in_steps(SpanKind::communication);
   const TimeRanges exposed = communication.without(work.united_with(input));
+  const TimeRanges bubble = in_steps(SpanKind::bubble).without(work.united_with(input).united_with(exposed));
   const double count = static_cast<double>(rank.steps.size()), of_each = count * static_cast<double>(groups.size());
   TracedRank time{.rank = rank.rank->rank, .name = rank.rank->name};
   time.steps = std::ssize(rank.steps);
@@ -81,6 +83,7 @@ TracedRank time_of(const TraceSteps& steps, std::size_t index) {
   time.communication = communication.length() / count;
   time.exposed = exposed.length() / count;
   time.late_others = exposed.common_with(waits_for_others(steps, index)).length() / count;
+  time.bubble = bubble.length() / count;
   if (time.communication > 0) time.overlap = 1 - time.exposed / time.communication;
   for (const GroupWork& group : groups) {
     const TimeRanges own = group.all(), own_or_input = own.united_with(input).united_with(exposed);
@@ -88,7 +91,7 @@ TracedRank time_of(const TraceSteps& steps, std::size_t index) {
     time.compute += group.compute.length() / of_each;
     time.optimizer += group.optimizer.length() / of_each;
     time.input += input.without(own).length() / of_each;
-    time.idle += all.without(own_or_input.united_with(waits)).length() / of_each;
+    time.idle += all.without(own_or_input.united_with(waits).united_with(bubble)).length() / of_each;
     if (groups.size() > 1) time.groups_wait.push_back(waits.length() / count);
   }
   return time;
@@ -99,8 +102,8 @@ void add_straggling(const TraceSteps& steps, std::vector<TracedRank>& ranks) {
   std::vector<double> own;
   for (const StepsOfRank& rank : steps.ranks()) {
     const TimeRanges all = steps_as_moments(rank);
-    own.push_back(all.without(moments(*rank.rank, SpanKind::waiting)).length() /
-                  static_cast<double>(rank.steps.size()));
+    const TimeRanges waits = moments(*rank.rank, SpanKind::waiting).united_with(moments(*rank.rank, SpanKind::bubble));
+    own.push_back(all.without(waits).length() / static_cast<double>(rank.steps.size()));
   }
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     std::vector<double> others = own;
@@ -123,6 +126,7 @@ void add_last_ones(const TraceSteps& steps, std::vector<TracedRank>& ranks) {
       for (std::size_t other = 0; other < ranks.size(); ++other) {
         const TraceSpan* theirs = steps.exchange(other, step, bucket).span;
         const double error = steps.ranks()[last].rank->clock_error + steps.ranks()[other].rank->clock_error;
+        if (steps.ranks()[other].stage != steps.ranks()[last].stage) continue;
         if (other != last && (theirs == nullptr || span->begin - theirs->begin <= error)) is_clear = false;
       }
       if (is_clear) ranks[last].came_last += 1;
@@ -131,8 +135,38 @@ void add_last_ones(const TraceSteps& steps, std::vector<TracedRank>& ranks) {
   for (TracedRank& rank : ranks) rank.came_last /= static_cast<double>(std::max<std::int64_t>(1, all));
 }
 
-std::vector<BucketTime> bucket_times(const TraceSteps& steps) {
-  std::vector<BucketTime> buckets;
+std::vector<StageTime> stage_times(const TraceSteps& steps) {
+  constexpr std::pair<const char*, double StageTime::*> kTasks[] = {
+      {"forward", &StageTime::forward}, {"backward", &StageTime::backward}, {"weights", &StageTime::weights},
+      {"reduce", &StageTime::reduce},   {"update", &StageTime::update},     {"bubble", &StageTime::bubble}};
+  std::map<int, StageTime> stages;
+  for (const StepsOfRank& rank : steps.ranks()) {
+    if (rank.line == nullptr) continue;
+    StageTime& time = stages[rank.stage];
+    time.stage = rank.stage;
+    ++time.workers;
+    const TimeRanges all = steps_as_moments(rank);
+    const auto count = static_cast<double>(rank.steps.size());
+    time.step += all.length() / count;
+    for (const auto& [name, part] : kTasks) {
+      std::vector<TimeRange> moments;
+      for (const TraceSpan& span : rank.line->spans) {
+        if (span.name.substr(0, span.name.find(' ')) == name) moments.push_back({span.begin, span.end});
+      }
+      time.*part += TimeRanges(std::move(moments)).common_with(all).length() / count;
+    }
+  }
+  std::vector<StageTime> times;
+  for (auto& [stage, time] : stages) {
+    time.step /= time.workers;
+    for (const auto& [name, part] : kTasks) time.*part /= time.workers;
+    times.push_back(time);
+  }
+  return times;
+}
+
+// Of a stage of a pipeline, or of all ranks.
+void add_bucket_times(const TraceSteps& steps, int stage, std::vector<BucketTime>& buckets) {
   for (std::int64_t bucket = 1; bucket <= steps.buckets(); ++bucket) {
     BucketTime time{.bucket = bucket};
     std::vector<double> seconds;
@@ -140,7 +174,8 @@ std::vector<BucketTime> bucket_times(const TraceSteps& steps) {
     for (std::size_t step = 0; step < steps.steps(); ++step) {
       for (std::size_t rank = 0; rank < steps.ranks().size(); ++rank) {
         const TraceSpan* span = steps.exchange(rank, step, bucket).span;
-        if (span == nullptr || steps.last_to_begin(rank, step, bucket) != rank) continue;
+        if (span == nullptr || steps.ranks()[rank].stage != stage) continue;
+        if (steps.last_to_begin(rank, step, bucket) != rank) continue;
         seconds.push_back(span->seconds());
         time.gradients = span->detail;
         time.peers = span->peers;
@@ -153,7 +188,6 @@ std::vector<BucketTime> bucket_times(const TraceSteps& steps) {
     if (time.seconds > 0) time.bus_bytes_per_second = static_cast<double>(link_bytes) / time.seconds;
     buckets.push_back(std::move(time));
   }
-  return buckets;
 }
 
 std::vector<OperationTime> operation_times(const TraceSteps& steps) {
@@ -231,8 +265,11 @@ TraceAnalysis analyze(const TraceFile& trace) {
   for (std::size_t rank = 0; rank < steps.ranks().size(); ++rank) analysis.ranks.push_back(time_of(steps, rank));
   add_straggling(steps, analysis.ranks);
   add_last_ones(steps, analysis.ranks);
+  analysis.stages = stage_times(steps);
   analysis.servers = server_times(trace, steps);
-  analysis.buckets = bucket_times(steps);
+  std::set<int> stages;
+  for (const StepsOfRank& rank : steps.ranks()) stages.insert(rank.stage);
+  for (const int stage : stages) add_bucket_times(steps, stage, analysis.buckets);
   analysis.operations = operation_times(steps);
   std::vector<CriticalPath> paths;
   for (std::size_t step = 0; step < steps.steps(); ++step) paths.push_back(critical_path(steps, step));

@@ -10,8 +10,8 @@
 
 namespace trireme::report {
 
-// One worker; seconds per step; overlapping spans count once. Compute, optimizer, input, exposed, groups_wait and idle
-// add up to the step: each moment counts for the first that applies. With several core groups they are means.
+// One worker; seconds per step; overlapping spans count once. Compute, optimizer, input, exposed, groups_wait, bubble
+// and idle add up to the step: each moment counts for the first that applies. With several core groups they are means.
 struct TracedRank {
   int rank = 0;
   std::string name = {};
@@ -22,12 +22,25 @@ struct TracedRank {
   double exposed = 0;                    // part of it with no compute, optimizer or input
   double late_others = 0;                // part of that in which another rank had not begun the bucket
   std::vector<double> groups_wait = {};  // [group]: waiting while other groups worked; empty: one group
+  double bubble = 0;                     // a pipeline's stage waits for another
   double idle = 0;                       // none of these
   double overlap = 0;                    // 1 - exposed / communication; 0 without communication
   double straggling = 1;                 // non-waiting part of a step / median of the other ranks'
   double came_last = 0;                  // share of buckets it began last, by more than the clock error
 
   double mean_groups_wait() const;
+};
+
+// Of a pipeline: means over its workers, seconds per step. These add up to the step but for moments between spans.
+struct StageTime {
+  int stage = 0;
+  int workers = 0;
+  double step = 0;
+  double forward = 0, backward = 0, weights = 0;  // weights: 0 if they are part of backward
+  double reduce = 0, update = 0;
+  double bubble = 0;
+
+  double bubble_share() const { return step > 0 ? bubble / step : 0; }
 };
 
 struct ServerTime {
@@ -79,6 +92,7 @@ struct PathShare {
 struct TraceAnalysis {
   std::vector<std::string> command = {};
   std::vector<TracedRank> ranks = {};
+  std::vector<StageTime> stages = {};
   std::vector<ServerTime> servers = {};
   std::vector<BucketTime> buckets = {};
   std::vector<OperationTime> operations = {};  // longest first

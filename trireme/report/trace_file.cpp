@@ -51,8 +51,7 @@ TraceSpan span_from(const Json& event) {
   if (duration < 0) bad_input("it lasts {} microseconds", duration);
   span.end = span.begin + duration / 1e6;
   const Json arguments = event.value("args", Json::object());
-  const char* const detail = span.kind == perf::SpanKind::communication ? "gradients" : "operation";
-  span.detail = arguments.value(detail, "");
+  span.detail = arguments.value(std::string(detail_name(span.kind)), "");
   span.peers = arguments.value("peers", "");
   const bool is_bucket = span.kind == perf::SpanKind::communication;
   span.number = count_of(arguments, number_name(span.kind), is_bucket ? kMostBuckets : kAny);

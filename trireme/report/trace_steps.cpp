@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "trireme/base/parse.hpp"
+
 namespace trireme::report {
 namespace {
 
@@ -12,6 +14,7 @@ using perf::SpanKind;
 bool is_step(const TraceSpan& span) { return span.kind == SpanKind::step && span.seconds() > 0; }
 
 constexpr const char* kGroupThread = "group of cores ";
+constexpr std::string_view kStageThread = "stage ";
 
 // Spans nest. Pieces of an outer span left by inner ones keep the outer name.
 std::vector<TraceSpan> cut_apart(const std::vector<const TraceSpan*>& spans) {
@@ -54,6 +57,9 @@ StepsOfRank steps_of(const TraceRank& rank) {
   }
   for (const TraceThread& thread : rank.threads) {
     if (thread.name.starts_with(kGroupThread)) steps.groups.push_back(&thread);
+    if (!thread.name.starts_with(kStageThread)) continue;
+    steps.line = &thread;
+    steps.stage = parse_number<int>(std::string_view(thread.name).substr(kStageThread.size())).value_or(-1);
   }
   return steps;
 }
@@ -106,6 +112,7 @@ std::size_t TraceSteps::last_to_begin(std::size_t rank, std::size_t step, std::i
   std::size_t last = rank;
   double latest = -std::numeric_limits<double>::infinity(), first_end = std::numeric_limits<double>::infinity();
   for (std::size_t other = 0; other < ranks_.size(); ++other) {
+    if (ranks_[other].stage != ranks_[rank].stage) continue;  // they sum other gradients
     const TraceSpan* span = exchange(other, step, bucket).span;
     if (span == nullptr) return rank;
     first_end = std::min(first_end, span->end);

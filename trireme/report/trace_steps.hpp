@@ -34,11 +34,13 @@ class TimeRanges {
 // One worker.
 struct StepsOfRank {
   const TraceRank* rank = nullptr;
+  int stage = -1;                            // of a pipeline
   const TraceThread* main = nullptr;         // the thread that runs steps
   std::vector<const TraceSpan*> steps = {};  // in order
   std::vector<TraceSpan> main_work = {};  // spans of that thread except steps, sorted and disjoint: a nested span cuts
                                           // its parent in two
   std::vector<const TraceThread*> groups = {};  // threads that run programs: main and those of other groups
+  const TraceThread* line = nullptr;            // the stage's
 };
 
 // One bucket in one step on one rank.
@@ -55,7 +57,7 @@ class TraceSteps {
   std::size_t steps() const { return steps_; }  // that all ranks have
   std::int64_t buckets() const { return buckets_; }
   Exchange exchange(std::size_t rank, std::size_t step, std::int64_t bucket) const;  // empty if none; buckets from 1
-  // The rank that began a bucket last if all ranks overlapped in it; else `rank`.
+  // The rank that began a bucket last if all ranks, of one stage, overlapped in it; else `rank`.
   std::size_t last_to_begin(std::size_t rank, std::size_t step, std::int64_t bucket) const;
   int step_at(std::size_t rank, double time) const;  // index of the step at that time; -1: between steps
 

@@ -28,6 +28,7 @@ std::string groups_text(const TracedRank& rank) {
 std::string rank_table(const TraceAnalysis& analysis) {
   const bool has_groups =
       std::ranges::any_of(analysis.ranks, [](const TracedRank& rank) { return !rank.groups_wait.empty(); });
+  const bool has_stages = !analysis.stages.empty();
   std::vector<Column> columns{{"rank"},
                               {"steps", Align::right},
                               {"step", Align::right},
@@ -36,6 +37,7 @@ std::string rank_table(const TraceAnalysis& analysis) {
                               {"input", Align::right},
                               {"exposed", Align::right}};
   if (has_groups) columns.push_back({"groups wait", Align::right});
+  if (has_stages) columns.push_back({"bubble", Align::right});
   columns.insert(columns.end(), {{"idle", Align::right},
                                  {"communication", Align::right},
                                  {"others late", Align::right},
@@ -51,6 +53,7 @@ std::string rank_table(const TraceAnalysis& analysis) {
                                  milliseconds(rank.input),
                                  milliseconds(rank.exposed)};
     if (has_groups) row.push_back(milliseconds(rank.mean_groups_wait()));
+    if (has_stages) row.push_back(milliseconds(rank.bubble));
     row.insert(row.end(), {milliseconds(rank.idle), milliseconds(rank.communication), milliseconds(rank.late_others),
                            rank.communication > 0 ? percent(rank.overlap) : "-"});
     table.add_row(row);
@@ -58,6 +61,24 @@ std::string rank_table(const TraceAnalysis& analysis) {
   }
   return "where the time of a step goes, in milliseconds; the columns from compute to idle add up to it\n" +
          table.text() + of_groups;
+}
+
+std::string stage_table(const TraceAnalysis& analysis) {
+  if (analysis.stages.empty()) return "";
+  std::vector<Column> columns{{"stage", Align::right}, {"workers", Align::right}};
+  for (const char* part : {"step", "forward", "backward", "weights", "reduce", "update", "bubble", "bubble share"})
+    columns.push_back({part, Align::right});
+  TextTable table(columns);
+  for (const StageTime& time : analysis.stages) {
+    std::vector<std::string> row{std::to_string(time.stage), std::to_string(time.workers)};
+    for (const double part :
+         {time.step, time.forward, time.backward, time.weights, time.reduce, time.update, time.bubble})
+      row.push_back(milliseconds(part));
+    row.push_back(percent(time.bubble_share()));
+    table.add_row(row);
+  }
+  return "stages of the pipeline, in milliseconds per step; a bubble is waiting for another stage\n" + table.text() +
+         "\n";
 }
 
 std::string straggler_text(const TraceAnalysis& analysis) {
@@ -137,8 +158,8 @@ std::string operation_table(const TraceAnalysis& analysis, std::size_t rows) {
 std::string to_text(const TraceAnalysis& analysis, std::size_t operations) {
   std::string text = fmt::format("{}\n", fmt::join(analysis.command, " "));
   for (const std::string& remark : analysis.remarks) text += remark + "\n";
-  return fmt::format("{}\n{}\n{}{}{}\n{}{}", text, rank_table(analysis), straggler_text(analysis),
-                     server_text(analysis), path_text(analysis), bucket_table(analysis),
+  return fmt::format("{}\n{}\n{}{}{}{}\n{}{}", text, rank_table(analysis), stage_table(analysis),
+                     straggler_text(analysis), server_text(analysis), path_text(analysis), bucket_table(analysis),
                      operation_table(analysis, operations));
 }
 

@@ -18,9 +18,8 @@ struct EventText {
 EventText text_of(const perf::SpanLabel& label) {
   EventText text;
   text.head = fmt::format(R"("name":{},"cat":"{}")", quoted(label.name), perf::to_string(label.kind));
-  const bool communicates = label.kind == perf::SpanKind::communication;
   if (!label.detail.empty()) {
-    text.arguments += fmt::format(R"(,"{}":{})", communicates ? "gradients" : "operation", quoted(label.detail));
+    text.arguments += fmt::format(R"(,"{}":{})", detail_name(label.kind), quoted(label.detail));
   }
   if (label.bytes > 0) text.arguments += fmt::format(R"(,"bytes":{})", label.bytes);
   if (label.link_bytes > 0) text.arguments += fmt::format(R"(,"link_bytes":{})", label.link_bytes);
@@ -39,6 +38,11 @@ void check_trace_path(const std::string& path) {
 std::string_view number_name(perf::SpanKind kind) {
   if (kind == perf::SpanKind::step) return "step";
   return kind == perf::SpanKind::input || kind == perf::SpanKind::decode ? "batch" : "bucket";
+}
+
+std::string_view detail_name(perf::SpanKind kind) {
+  if (kind == perf::SpanKind::communication) return "gradients";
+  return kind == perf::SpanKind::bubble ? "waits for" : "operation";
 }
 
 TraceWriter::TraceWriter(const std::string& path) : file_(path) { text_ = "{\"traceEvents\":[\n"; }

@@ -19,7 +19,9 @@ inline constexpr const char* kTraceSchema = "trireme.trace/1";
 
 void check_trace_path(const std::string& path);  // call before a long run; Error(bad_input) if not writable
 
-std::string_view number_name(perf::SpanKind kind);  // argument name for a span's number: "step", "bucket", "batch"
+// Argument names for a span's number: "step", "bucket", "batch"; and for its detail: "operation", ...
+std::string_view number_name(perf::SpanKind kind);
+std::string_view detail_name(perf::SpanKind kind);
 
 class TraceWriter {
  public:

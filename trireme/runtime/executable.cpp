@@ -116,6 +116,7 @@ void Executable::Impl::run_share(std::int64_t sample_offset) {
   walk(*current_);
   if (arithmetic_) arithmetic_->end_run();
   if (exchange != nullptr) end_exchange();
+  trace_.line.end();
   if (profiling_) ++profile_.runs;
   if (on_device_) on_device_->end_run();
 }
@@ -204,6 +205,7 @@ void Executable::Impl::perform(const Step& step, int thread) {
 }
 
 void Executable::Impl::execute(std::size_t index, int thread) {
+  trace_.line.go_to_instruction(index);
   const perf::ScopedSpan span(trace_.tracks[thread], trace_.instructions[index]);
   const bool timed = profiling_ || (exchange_ != nullptr && applies_gradients(program_.instructions[index]));
   if (!timed) return run_kernel(index);
@@ -224,6 +226,7 @@ void Executable::Impl::run_kernel(std::size_t index) {
 void Executable::Impl::wait_for_transfer(int bucket, int thread) {
   if (exchange_->done(bucket)) return;
   const auto start = SteadyClock::now();
+  trace_.line.go_to_reduce();
   const perf::ScopedSpan span(trace_.tracks[thread], trace_.wait, bucket + 1);
   exchange_->wait(bucket);
   exchange_times_.wait += seconds_since(start);
@@ -233,6 +236,7 @@ void Executable::Impl::wait_for_stage(std::size_t instruction, int thread) {
   const int number = program_.instructions[instruction].transfer.number;
   if (link_->done(number)) return;
   const auto start = SteadyClock::now();
+  trace_.line.go_to_instruction(instruction);
   const perf::ScopedSpan span(trace_.tracks[thread], trace_.stage);
   link_->wait(number);
   if (!on_device_) exchange_times_.stages += seconds_since(start);  // a device goes on meanwhile
@@ -240,6 +244,7 @@ void Executable::Impl::wait_for_stage(std::size_t instruction, int thread) {
 
 void Executable::Impl::end_exchange() {
   const auto start = SteadyClock::now();
+  trace_.line.go_to_reduce();
   const perf::ScopedSpan span(trace_.tracks.front(), trace_.end_exchange);
   exchange_->end_step();
   exchange_times_.wait += seconds_since(start);

@@ -12,6 +12,7 @@
 #include "trireme/runtime/executable.hpp"
 #include "trireme/runtime/gradient_arithmetic.hpp"
 #include "trireme/runtime/gradient_exchange.hpp"
+#include "trireme/runtime/stage_line.hpp"
 #include "trireme/runtime/stage_link.hpp"
 #include "trireme/runtime/variable_store.hpp"
 
@@ -77,6 +78,7 @@ class Executable::Impl {
     std::vector<std::int32_t> instructions;
     std::int32_t wait = 0, end_exchange = 0, stage = 0, barrier = 0, gradients = 0, launch = 0, wait_for_device = 0,
                  device_run = 0;
+    StageLine line;  // also without a trace if the device is not the host
   };
 
   // Planning: executable_plan.cpp.

@@ -231,6 +231,7 @@ void Executable::Impl::set_recorder(perf::Recorder& recorder) {
     for (int thread = 0; thread < pool_->threads(); ++thread) track("inter-op thread", thread);
   }
   if (!device_.is_host()) trace_.device = &recorder.track(device_.name());
+  if (device_.is_host() && program_.stage >= 0) trace_.line = StageLine(recorder, program_);
   for (const Instruction& instruction : program_.instructions) {
     trace_.instructions.push_back(
         recorder.label({.name = instruction.name,

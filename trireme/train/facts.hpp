@@ -1,13 +1,20 @@
-// This build and this machine, as records have them.
+// This build, this machine and a worker's pipeline, as records have them.
 #pragma once
 
 #include "trireme/record/run_record.hpp"
 
 namespace trireme::train {
 
+struct StepConfig;
+struct WorkerSetup;
+
 Json build_facts();  // version, git, compiler, build_type, libraries {name: version} of this build and its backends
 record::Machine this_machine();
 record::Machine this_machine(double load);
+
+std::optional<record::Pipeline> pipeline_of(const WorkerSetup& setup,
+                                            const StepConfig& config);  // nothing: it has none
+std::vector<record::ParallelPlan> plans_of(const WorkerSetup& setup, const StepConfig& config);
 
 // A record of any kind that begins now: its command, time, build and machine.
 template <typename Record>

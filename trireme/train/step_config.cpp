@@ -327,6 +327,7 @@ Json to_json(const StepConfig& config) {
   }
   add_json(config.data, json);
   add_json(config.distribution, json);
+  if (config.options.distribution.parallel == "auto") json["parallel"] = "auto";
   json.erase("sync");  // these two say what others do
   json.erase("distortions");
   return json;

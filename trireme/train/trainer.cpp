@@ -128,7 +128,7 @@ void Trainer::add_seconds() {
   if (worker_->replicas() == nullptr) return;
   const Executable::ExchangeTimes& exchange = worker_->step().executable().exchange_times();
   seconds_.update += exchange.update;
-  seconds_.exposed += exchange.wait + exchange.stages;
+  seconds_.exposed += exchange.wait + worker_->bubble_seconds();
   for (const double each : worker_->replicas()->sync().communication_seconds()) seconds_.communication += each;
 }
 

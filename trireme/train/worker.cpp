@@ -15,6 +15,7 @@
 #include "trireme/data/formats.hpp"
 #include "trireme/perf/core_division.hpp"
 #include "trireme/perf/machine.hpp"
+#include "trireme/runtime/stage_line.hpp"
 #include "trireme/train/memory_check.hpp"
 #include "trireme/train/same_options.hpp"
 
@@ -145,6 +146,10 @@ void Worker::name_spans(perf::Recorder& recorder) {
   trace_.track = &recorder.track(perf::Recorder::kMainTrack);
   trace_.wait_for_batch = recorder.label({.name = "wait for images", .kind = perf::SpanKind::input});
   trace_.place_batch = recorder.label({.name = "put images in place", .kind = perf::SpanKind::input});
+  if (has_bubbles()) {
+    trace_.stage = &StageLine::track(recorder, step_->executable().program().stage);
+    trace_.bubble = recorder.label(StageLine::bubble("the end of the other stages' steps"));
+  }
   step_->set_recorder(recorder);
 }
 
@@ -318,12 +323,17 @@ double Worker::take_batch() {
   return seconds_since(start);
 }
 
+bool Worker::has_bubbles() const { return pipeline_ != nullptr && backend_->device().is_host(); }
+
 // In a pipeline the last stage knows the loss.
 double Worker::share_outcome(double loss) {
   if (pipeline_ == nullptr) return loss;
+  const auto start = SteadyClock::now();
+  const perf::ScopedSpan span(trace_.stage, trace_.bubble);
   const bool is_known = step_->knows_loss();
   outcome_ =
       pipeline_->share({.loss = is_known ? loss : 0, .accuracy = step_->accuracy().value_or(0), .is_known = is_known});
+  if (has_bubbles()) bubble_seconds_ = step_->executable().exchange_times().stages + seconds_since(start);
   return outcome_.loss;
 }
 
@@ -430,6 +440,7 @@ void Worker::build() {
   setup_.flops_per_step = step_->flops();
   if (pipeline_ != nullptr) {  // a stage's is not every worker's
     setup_.cuts = step_->session().options().compile.stages->cuts;
+    setup_.cut_bytes = step_->executable().program().cut_bytes;
     check_same_network();
     workers_->set_context("comparing the stages' work");
     double all = 0;

@@ -56,7 +56,9 @@ struct WorkerSetup {
   std::string all_reduce;              // algorithm for the largest bucket
   comm::Wire wire = comm::Wire::fp32;  // format of gradients in transit
   std::string gradient_path;           // route of GPU gradients, in words
-  std::vector<std::string> cuts;       // of a pipeline: nodes at which its parts begin, but the first
+  // Of a pipeline: nodes at which its parts begin, but the first; bytes that cross each per step, both ways.
+  std::vector<std::string> cuts;
+  std::vector<std::int64_t> cut_bytes;
 };
 
 // How a backend chooses kernels for these steps on this machine.
@@ -118,6 +120,9 @@ class Worker {
   // For dropout: the next step is this run of an update.
   void set_run(int run);
   double input_seconds() const { return input_seconds_; }  // how long the last step waited for its batch
+  // How long a pipeline's stage waited for other stages in the last step; known on the host.
+  bool has_bubbles() const;
+  double bubble_seconds() const { return bubble_seconds_; }
 
   void count_step();  // the last step is one of those to judge by
   // Collective, after the last step: if the steps contradict the timings of kernels or the network's figures by which
@@ -175,13 +180,13 @@ class Worker {
   bool batch_is_there_ = false;       // for the next step
   double beside_seconds_ = 0;         // time taken to fetch it
   std::exception_ptr batch_problem_;  // why it is missing
-  double input_seconds_ = 0;
+  double input_seconds_ = 0, bubble_seconds_ = 0;
   double step_seconds_ = 0;  // of the last step, without waiting for its batch
   // Of steps to judge by, without waits, and of reducing their last bucket, beside which nothing is computed.
   std::vector<double> compute_seconds_, last_bucket_seconds_;
   struct Trace {
-    perf::Track* track = nullptr;
-    std::int32_t wait_for_batch = 0, place_batch = 0;
+    perf::Track *track = nullptr, *stage = nullptr;
+    std::int32_t wait_for_batch = 0, place_batch = 0, bubble = 0;
   };
   Trace trace_;
   // Declared after the step: once destroyed, nobody writes to the step's memory.

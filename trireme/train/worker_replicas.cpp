@@ -13,6 +13,7 @@
 #include "trireme/parallel/device_sync.hpp"
 #include "trireme/parallel/pipeline_link.hpp"
 #include "trireme/parallel/staged_link.hpp"
+#include "trireme/runtime/stage_line.hpp"
 #include "trireme/train/worker.hpp"
 
 namespace trireme::train {
@@ -128,7 +129,8 @@ std::unique_ptr<StageLink> Worker::make_link(const parallel::ReplicaOptions& opt
     }
     setup_.gradient_path += fmt::format(" ({})", problem);
   }
-  auto link = std::make_unique<parallel::PipelineLink>(*workers_, options.timeout, options.start_thread);
+  auto link =
+      std::make_unique<parallel::PipelineLink>(*workers_, options.timeout, options.start_thread, options.recorder);
   if (!config_.on_gpu()) return link;
   return std::make_unique<parallel::StagedLink>(std::move(link), backend_->device());
 }
@@ -140,7 +142,8 @@ std::unique_ptr<parallel::Replicas> Worker::make_stage() {
   const int stage = config_.distribution.pipeline.place_of(workers_->rank()).stage;
   stage_ = workers_->split(stage, workers_->rank());
   stage_in_steps_ = stage_->split(0, stage_->rank());
-  stage_in_steps_->set_timeout(options.timeout);  // while others compile, it is longer
+  stage_in_steps_->set_timeout(options.timeout);                                // while others compile, it is longer
+  if (options.recorder != nullptr) StageLine::track(*options.recorder, stage);  // first in the file
   link_ = make_link(options);
   auto sync = std::make_unique<parallel::PipelineSync>(*stage_in_steps_, *workers_, options);
   pipeline_ = sync.get();

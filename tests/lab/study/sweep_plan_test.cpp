@@ -306,7 +306,7 @@ TEST(ReadyPlans, AreThere) {
       EXPECT_TRUE(json.contains(key)) << plan.name << key;
     names.insert(plan.name);
   }
-  EXPECT_EQ(names.size(), 18u);
+  EXPECT_EQ(names.size(), 19u);
 }
 
 }  // namespace

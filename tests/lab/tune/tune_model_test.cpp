@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "tests/lab/tune/tune_options.hpp"
@@ -44,6 +45,32 @@ TEST(TuneSpace, HasOnlyWhatMakesSenseOnTheMachine) {
   EXPECT_EQ(make_space({.model = "lenet", .set = {"forward_only=true"}}).cells.size(), inference.cells.size());
   const TuneSpace rings = make_space({.model = "lenet", .set = {"all-reduce=ring"}});
   EXPECT_EQ(rings.candidates[rings.default_cell].layout.workers, 1) << "what is set of workers leaves one alone";
+}
+
+TEST(TuneSpace, HasStagesThatTheWorkersAllow) {
+  std::map<double, std::set<std::string>> found;  // by workers
+  const TuneSpace space = make_space({.model = "lenet"});
+  for (std::size_t i = 0; i < space.cells.size(); ++i) {
+    const StudyCell& cell = space.cells[i];
+    const std::string parallel = value_text(*find(cell.configuration, "parallel"));
+    const WorkLayout& layout = space.candidates[i].layout;
+    found[layout.workers].insert(value_text(cell.varied["parallel"]));
+    if (parallel == "data") continue;
+    EXPECT_EQ(layout.servers, 0) << cell_text(cell);
+    EXPECT_EQ(cell.varied["all-reduce"], "auto") << cell_text(cell);
+  }
+  EXPECT_EQ(found[1], std::set<std::string>{"data"});
+  EXPECT_EQ(found[2], (std::set<std::string>{"data", "pipeline:2", "pipeline:2 zb-h1"}));
+  EXPECT_EQ(found[4],
+            (std::set<std::string>{"data", "pipeline:2", "pipeline:2 zb-h1", "pipeline:4", "pipeline:4 zb-h1"}));
+
+  const TuneSpace chosen =
+      make_space({.model = "lenet", .set = {"workers=2", "parallel=pipeline:2", "schedule=gpipe", "micro-batches=4"}});
+  for (const StudyCell& cell : chosen.cells) {
+    EXPECT_EQ(*find(cell.configuration, "parallel"), "pipeline:2");
+    EXPECT_EQ(*find(cell.configuration, "schedule"), "gpipe");
+    EXPECT_EQ(*find(cell.configuration, "micro-batches"), 4);
+  }
 }
 
 TEST(TuneSpace, SharesAGivenBatch) {

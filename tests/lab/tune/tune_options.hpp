@@ -8,8 +8,9 @@ namespace trireme::testkit {
 
 inline lab::OptionCatalog tune_options() {
   std::vector<const config::Option*> options;
-  for (const char* name : {"model", "batch-size", "num-intra-threads", "num-inter-threads", "all-reduce", "bucket-mb",
-                           "forward-only", "device", "max-seconds", "workers", "ps"}) {
+  for (const char* name :
+       {"model", "batch-size", "num-intra-threads", "num-inter-threads", "all-reduce", "bucket-mb", "forward-only",
+        "device", "max-seconds", "workers", "ps", "parallel", "schedule", "micro-batches"}) {
     options.push_back(config::find_option(name));
   }
   return lab::OptionCatalog(std::move(options));

@@ -179,7 +179,8 @@ void Benchmark::add_times() {
   if (worker_.replicas() == nullptr) return;
   const Executable::ExchangeTimes& exchange = worker_.step().executable().exchange_times();
   times_.update += exchange.update;
-  times_.wait += exchange.wait + exchange.stages;
+  times_.wait += exchange.wait + worker_.bubble_seconds();
+  times_.bubble += worker_.bubble_seconds();
   const std::span<const double> buckets = worker_.replicas()->sync().communication_seconds();
   times_.bucket_seconds.resize(buckets.size());
   for (std::size_t i = 0; i < buckets.size(); ++i) times_.bucket_seconds[i] += buckets[i];
@@ -347,6 +348,7 @@ RankReport Benchmark::rank_report() const {
   report.step = perf::summarize(joined(result_.step_seconds)).mean;
   report.update = times_.update / steps;
   report.wait = times_.wait / steps;
+  if (worker_.has_bubbles()) report.bubble = times_.bubble / steps;
   report.input = times_.input / steps;
   for (const double seconds : times_.bucket_seconds) report.bucket_seconds.push_back(seconds / steps);
   return report;

@@ -98,7 +98,7 @@ class Benchmark {
   // This rank's sums over the timed steps.
   struct StepTimes {
     std::int64_t steps = 0;
-    double update = 0, wait = 0, input = 0;
+    double update = 0, wait = 0, bubble = 0, input = 0;
     std::vector<double> bucket_seconds;
   };
 

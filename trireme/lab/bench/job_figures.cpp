@@ -54,6 +54,21 @@ std::optional<GradientTraffic> traffic_of(const BenchmarkSetup& setup, double co
   return traffic;
 }
 
+std::vector<double> bubble_shares(const record::Pipeline& pipeline, const std::vector<RankReport>& ranks) {
+  std::vector<double> shares;
+  auto rank = ranks.begin();
+  for (const record::Stage& stage : pipeline.stages) {
+    double bubble = 0, all = 0;
+    for (int replica = 0; replica < stage.replicas; ++replica, ++rank) {
+      if (rank == ranks.end() || !rank->bubble) return {};
+      bubble += *rank->bubble;
+      all += rank->step;
+    }
+    shares.push_back(bubble / all);
+  }
+  return shares;
+}
+
 // For workers that exchange nothing: they wait only for input. Only a profiled run knows the optimizer's share; if
 // inter-op threads overlap instructions, nothing is known about shares. Core groups wait for each other inside kernels,
 // which is not measured.
@@ -142,6 +157,8 @@ JobFigures job_figures(const BenchmarkSetup& setup, const BenchmarkResult& resul
   JobFigures figures;
   figures.step_seconds = slowest_steps(ranks);
   const std::vector<double> seconds = joined(figures.step_seconds);
+  figures.pipeline = train::pipeline_of(setup, setup.config);
+  if (figures.pipeline) figures.pipeline->bubble_share = bubble_shares(*figures.pipeline, result.ranks);
   if (seconds.empty()) return figures;
   const auto global_batch = setup.config.global_batch_size();
   // With backup workers everyone runs at their own pace, and some gradients are dropped.
@@ -210,6 +227,8 @@ void fill_record(record::RunRecord& record, const Benchmark& benchmark) {
     const int index = static_cast<int>(&server - setup.servers.data());
     record.cluster.push_back({.role = "ps", .index = index, .host = server.host, .cores = {}});
   }
+  record.pipeline = job_figures(setup, benchmark.result()).pipeline;
+  record.plans = train::plans_of(setup, setup.config);
   record.results = make_results(benchmark);
   record.interrupted = benchmark.result().interrupted;
 }

@@ -25,6 +25,7 @@ struct JobFigures {
   std::optional<double> loss;              // of the last step, mean over workers
   std::optional<WorkerSummary> workers;    // if they train together
   std::optional<GradientTraffic> traffic;  // if by all-reduce
+  std::optional<record::Pipeline> pipeline;
   // Medians over repeats, each compared with the baselines right after it. Unknown if baselines contradict each other.
   std::optional<double> scaling_efficiency;    // relative to one worker alone times the number of workers
   std::optional<double> share_of_independent;  // relative to workers that exchange nothing

@@ -14,8 +14,9 @@ inline constexpr auto kFields<lab::RankReport> = [] {
   using T = lab::RankReport;
   return std::tuple(field("rank", &T::rank), field("host", &T::host), field("cores", &T::cores),
                     field("step_seconds", &T::step_seconds), field("losses", &T::losses), field("step", &T::step),
-                    field("update", &T::update), field("wait", &T::wait), field("input", &T::input),
-                    field("bucket_seconds", &T::bucket_seconds), field("peak_rss_bytes", &T::peak_rss_bytes));
+                    field("update", &T::update), field("wait", &T::wait), field("bubble", &T::bubble),
+                    field("input", &T::input), field("bucket_seconds", &T::bucket_seconds),
+                    field("peak_rss_bytes", &T::peak_rss_bytes));
 }();
 
 namespace lab {
@@ -29,8 +30,10 @@ double straggling(std::vector<double> compute, std::size_t rank) {
 }
 
 double communication_seconds(const std::vector<RankReport>& ranks) {
+  std::size_t buckets = ranks.front().bucket_seconds.size();
+  for (const RankReport& rank : ranks) buckets = std::min(buckets, rank.bucket_seconds.size());
   double total = 0;
-  for (std::size_t bucket = 0; bucket < ranks.front().bucket_seconds.size(); ++bucket) {
+  for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
     double least = ranks.front().bucket_seconds[bucket];
     for (const RankReport& rank : ranks) least = std::min(least, rank.bucket_seconds[bucket]);
     total += least;
@@ -59,13 +62,19 @@ WorkerSummary summarize(const std::vector<RankReport>& ranks) {
     longest = std::max(longest, rank.busy());
   }
   summary.slowest = static_cast<int>(std::ranges::max_element(compute) - compute.begin());
-  summary.communication = communication_seconds(ranks);
+  const bool has_stages = ranks.front().bubble.has_value();  // whose buckets are different ones
+  summary.communication = has_stages ? 0 : communication_seconds(ranks);
   double exposed = 0;
   for (const RankReport& rank : ranks) {
     record::Breakdown& breakdown = summary.ranks.emplace_back();
     breakdown.compute = rank.compute();
     breakdown.optimizer = rank.update;
     breakdown.input_wait = rank.input;
+    if (has_stages) {
+      breakdown.idle = rank.bubble;
+      breakdown.exposed_communication = rank.wait - rank.bubble.value_or(0);
+      continue;
+    }
     breakdown.idle = std::min(rank.wait, longest - rank.busy());
     if (!(summary.communication > 0)) {  // GPUs exchange directly: unknown
       breakdown.idle = rank.wait;

@@ -20,6 +20,7 @@ struct RankReport {
   double step = 0;
   double update = 0;                   // applying gradients
   double wait = 0;                     // for the others' gradients, with nothing left to compute
+  std::optional<double> bubble;        // of that, a pipeline's stage on the host: for other stages
   double input = 0;                    // waiting for images and copying them
   std::vector<double> bucket_seconds;  // reducing each bucket, including waiting for other ranks
   std::int64_t peak_rss_bytes = 0;

@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kMegabyte = 1e6;
 constexpr std::int64_t kSmallestBatch = 4;
+constexpr std::int64_t kMostStages = 8;
 
 // Powers of two from the first to the last, and the last itself.
 Json doublings(std::int64_t first, std::int64_t last) {
@@ -71,6 +72,21 @@ Json batch_sizes(const TuneRequest& request) {
   if (!request.batches.empty()) return request.batches;
   const std::int64_t own = find_model(request.model).batch_size;
   return doublings(std::min(kSmallestBatch, own), own);
+}
+
+constexpr std::string_view kPipeline = "pipeline:";
+
+// Stages of equally many workers, for some of these numbers of workers.
+Json parallel_choices(const Json& workers) {
+  Json choices = {"data"};
+  for (std::int64_t stages = 2; stages <= kMostStages; ++stages) {
+    const auto suits = [&](const Json& count) { return count.get<std::int64_t>() % stages == 0; };
+    if (std::none_of(workers.begin(), workers.end(), suits)) continue;
+    const std::string parallel = fmt::format("{}{}", kPipeline, stages);
+    choices.push_back(parallel);
+    choices.push_back({{"label", parallel + " zb-h1"}, {"parallel", parallel}, {"schedule", "zb-h1"}});
+  }
+  return choices;
 }
 
 // Rejects --set for what has its own option, which decides more.
@@ -131,6 +147,7 @@ Json tune_plan(const TuneRequest& request, const StudyMachine& machine, const Tu
   }
   vary["all-reduce"] = {"auto", "ring", "halving_doubling", "tree", "hierarchical", "library"};
   vary["bucket-mb"] = bucket_sizes(gradient_bytes);
+  vary["parallel"] = parallel_choices(vary["workers"]);
   return plan;
 }
 
@@ -147,10 +164,21 @@ void add_constraints(Json& plan) {
   }
   const bool has_servers = vary.contains("ps");
   if (has_servers) constraints.push_back("ps <= workers and (ps == 0 or workers > 1)");
+  const bool has_pipelines = vary.contains("parallel");
   for (const char* option : {"all-reduce", "bucket-mb"}) {
     if (!vary.contains(option)) continue;
-    constraints.push_back(fmt::format("{} == '{}' or (workers > 1{})", option, value_text(vary[option][0]),
-                                      has_servers ? " and ps == 0" : ""));
+    constraints.push_back(fmt::format("{} == '{}' or (workers > 1{}{})", option, value_text(vary[option][0]),
+                                      has_servers ? " and ps == 0" : "",
+                                      has_pipelines ? " and parallel == 'data'" : ""));
+  }
+  if (!has_pipelines) return;
+  if (has_servers) constraints.push_back("ps == 0 or parallel == 'data'");
+  for (const Json& choice : vary["parallel"]) {
+    const std::string parallel = value_text(choice.is_object() ? choice["parallel"] : choice);
+    if (!parallel.starts_with(kPipeline)) continue;
+    const std::string constraint =
+        fmt::format("parallel != '{}' or workers % {} == 0", parallel, parallel.substr(kPipeline.size()));
+    if (constraints.back() != constraint) constraints.push_back(constraint);
   }
 }
 
@@ -192,8 +220,9 @@ std::size_t find_default(const TuneSpace& space, std::int64_t own_batch) {
     const StudyCell& cell = space.cells[index];
     const WorkLayout& layout = space.candidates[index].layout;
     int chosen_by_hand = 0;
-    for (const char* option : {"all-reduce", "bucket-mb"}) {
-      if (const Json* value = find(cell.configuration, option)) chosen_by_hand += *value == "auto" ? 0 : 1;
+    for (const auto& [option, usual] :
+         {std::pair("all-reduce", "auto"), std::pair("bucket-mb", "auto"), std::pair("parallel", "data")}) {
+      if (const Json* value = find(cell.configuration, option)) chosen_by_hand += *value == usual ? 0 : 1;
     }
     return std::tuple(layout.workers, layout.servers, -layout.threads, number_of(cell, "num-inter-threads", 1),
                       chosen_by_hand, std::abs(layout.batch - static_cast<double>(own_batch)));
