@@ -83,8 +83,10 @@ std::string data_format_text(DataFormat format) {
 }
 
 std::string memory_text(const MemorySummary& memory) {
-  return fmt::format("{} planned for activations and scratch, {} unplanned", format_bytes(memory.planned_bytes),
-                     format_bytes(memory.unplanned_bytes));
+  const std::string text = fmt::format("{} planned for activations and scratch, {} unplanned",
+                                       format_bytes(memory.planned_bytes), format_bytes(memory.unplanned_bytes));
+  if (memory.optimizer_bytes == 0) return text;
+  return fmt::format("{}; {} of optimizer state", text, format_bytes(memory.optimizer_bytes));
 }
 
 std::string recomputation_text(const lab::BenchmarkSetup& setup) {

@@ -209,7 +209,7 @@ void show_plan(const ModelsOptions& options) {
     gradients.exchange = Exchange::serve;
     compiling.owners = ps::Placement(graph, config.distribution.placement, options.servers).owners();
   } else if (options.workers > 1 && !config.options.forward_only) {
-    gradients.exchange = Exchange::reduce;
+    gradients.exchange = config.distribution.shard_optimizer ? Exchange::shard : Exchange::reduce;
   }
   if (gradients.exchange != Exchange::none) {
     compiling.update_bytes = bucket_bytes_for(config.distribution, train::trainable_bytes(graph));
@@ -363,8 +363,8 @@ Command add_models(CLI::App& parent) {
     return add_option(*app, config::step_table(), name, step)->group("Options");
   };
   add("num-classes");
-  for (const char* name :
-       {"batch-size", "forward-only", "data-format", "precision", "backend", "optimizer", "recompute"}) {
+  for (const char* name : {"batch-size", "forward-only", "data-format", "precision", "backend", "optimizer",
+                           "recompute", "shard-optimizer"}) {
     add(name)->needs(plan);
   }
   app->add_flag("--json", options->json, "Machine-readable");

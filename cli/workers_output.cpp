@@ -110,6 +110,7 @@ std::string update_text(const lab::BenchmarkSetup& setup) {
     if (distribution.wire != comm::Wire::fp32) text += fmt::format(", {} on the wire", comm::to_string(setup.wire));
   }
   if (!setup.gradient_path.empty()) text += ", " + setup.gradient_path;
+  if (distribution.shard_optimizer) text += ", each worker updates its part of the weights (--shard-optimizer)";
   return text + (distribution.sync_batch_norm ? ", batch norm over all workers" : "");
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/cli/refusal.hpp"
+#include "trireme/backend/registry.hpp"
 #include "trireme/models/model.hpp"
 
 namespace trireme::testkit {
@@ -115,6 +116,20 @@ TEST(Cli, ThePlanShowsWhenGradientsTravel) {
   EXPECT_TRUE(contains(reduced, "Gradients, and what runs during their transfer"));
   EXPECT_TRUE(contains(reduced, "the end"));
   EXPECT_TRUE(contains(plan({"--workers", "2", "--ps", "1"}), "of the next step"));
+}
+
+TEST(Cli, ThePlanShowsADividedOptimizer) {
+  if (default_backend() != "onednn") GTEST_SKIP() << "needs onednn";
+  std::vector<std::string> arguments{"models", "--model", "lenet", "--plan", "--optimizer", "adam", "--workers", "4"};
+  EXPECT_TRUE(contains(run_trireme(arguments).out, "all-reduce"));
+  const auto optimizer_bytes = [](std::vector<std::string> words) {
+    words.emplace_back("--json");
+    return run_json(words).at("memory").at("optimizer_bytes").get<std::int64_t>();
+  };
+  const std::int64_t whole = optimizer_bytes(arguments);
+  arguments.emplace_back("--shard-optimizer");
+  EXPECT_TRUE(contains(run_trireme(arguments).out, "reduce-scatter, update, all-gather"));
+  EXPECT_EQ(optimizer_bytes(arguments), (whole + 3) / 4);
 }
 
 TEST(Cli, PlacementOnParameterServers) {

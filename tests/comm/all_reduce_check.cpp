@@ -57,9 +57,9 @@ std::uint64_t hash_bits(std::span<const float> values) {
 void check_all_reduce(AllReducer& reducer, std::size_t count, Reduction reduction, Wire wire,
                       const SharedMemory* arena) {
   Communicator& communicator = reducer.communicator();
-  std::vector<float> own(count + 2 * kGuard);
+  std::vector<float> alone(count + 2 * kGuard);
   const std::span<float> all =
-      arena == nullptr ? std::span(own) : std::span(reinterpret_cast<float*>(arena->data()), own.size());
+      arena == nullptr ? std::span(alone) : std::span(reinterpret_cast<float*>(arena->data()), alone.size());
   std::fill(all.begin(), all.end(), kGuardValue);
   const std::span<float> values = all.subspan(kGuard, count);
   for (std::size_t i = 0; i < count; ++i) values[i] = contribution(communicator.rank(), i);
@@ -72,6 +72,19 @@ void check_all_reduce(AllReducer& reducer, std::size_t count, Reduction reductio
   }
   const auto hashes = all_gather_value(communicator, hash_bits(values));
   expect(std::count(hashes.begin(), hashes.end(), hashes[0]) == communicator.size(), "all ranks have the same bits");
+
+  // In two halves, with the others' slices spoilt in between.
+  const std::vector<float> reduced(values.begin(), values.end());
+  for (std::size_t i = 0; i < count; ++i) values[i] = contribution(communicator.rank(), i);
+  barrier(communicator);
+  reducer.reduce_scatter(values, reduction);
+  const std::span<float> slice = slice_of(values, communicator.size(), communicator.rank());
+  const std::vector<float> own(slice.begin(), slice.end());
+  std::ranges::fill(values, kGuardValue);
+  std::ranges::copy(own, slice.begin());
+  reducer.all_gather(values);
+  expect(std::ranges::equal(values, reduced), "the halves of an all-reduce give the same bits as the whole");
+  expect(all[kGuard - 1] == kGuardValue && all[kGuard + count] == kGuardValue, "the halves change nothing else");
 }
 
 void check_all_reduce(Communicator& communicator, const AllReduceOptions& options,

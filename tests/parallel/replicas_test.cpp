@@ -66,6 +66,30 @@ Model build(Graph& graph, const Job& job, std::int64_t share, int ranks) {
                      {.batch_size = share, .groups = job.options.sync_batch_norm ? ranks : 1, .num_classes = 5});
 }
 
+// Each rank holds about as much as the others, and all together what one would.
+void expect_a_share_of_the_state(Replicas& replicas, Session& session) {
+  if (replicas.size() == 1) return;
+  const OptimizerShard* const shard = dynamic_cast<AllReduceSync&>(replicas.sync()).shard();
+  std::int64_t whole = 0, slices = 0;
+  for (const GradientBucket& bucket : replicas.sync().buckets()) {
+    whole += static_cast<std::int64_t>(bucket.states.size()) * bucket.bytes();
+    slices += static_cast<std::int64_t>(bucket.states.size() * bucket.parts.size());
+  }
+  const auto most = static_cast<std::int64_t>(sizeof(float)) * slices;  // by which shares may differ
+  EXPECT_NEAR(static_cast<double>(shard->bytes()), static_cast<double>(whole) / replicas.size(),
+              static_cast<double>(most));
+  replicas.sync().pull_state();
+  double sum = 0;
+  for (const NodeId id : session.variables().trainable()) {
+    for (int index = 0; index < session.variables().state_count(id); ++index) {
+      const HostTensor state = session.variables().get_state(id, index);
+      for (const float value : state.f32()) sum += std::abs(value);
+    }
+  }
+  if (replicas.rank() == 0) EXPECT_EQ(sum > 0, whole > 0);
+  replicas.sync().drop_state();
+}
+
 // Trains this rank's share of a batch, the same batch for every number of ranks, and returns the variables.
 Values train_rank(const Job& job, comm::Communicator& world) {
   omp_set_num_threads(1);  // the ranks are threads already
@@ -99,6 +123,7 @@ Values train_rank(const Job& job, comm::Communicator& world) {
   step.sample_offset = first;
   for (int i = 0; i < job.steps; ++i) step.run();
   replicas.check_agreement(session);
+  if (job.options.shard_optimizer) expect_a_share_of_the_state(replicas, session);
   Values values;
   for (const NodeId id : session.variables().trainable()) {
     values.emplace_back(graph.node(id).name, session.variables().get(id));
@@ -181,6 +206,42 @@ void expect_equal(const Values& actual, const Values& expected) {
   }
 }
 
+struct ShardCase {
+  op::OptimizerKind optimizer;
+  Case how;
+};
+
+class ShardedReplicas : public testing::TestWithParam<std::tuple<ShardCase, int>> {};
+
+TEST_P(ShardedReplicas, TrainToTheSameBits) {
+  if (backend_names().front() == "reference") GTEST_SKIP() << "it updates in double precision";
+  const auto& [with, ranks] = GetParam();
+  Job job{.optimizer = with.optimizer, .steps = 5};
+  job.options.all_reduce.algorithm = with.how.algorithm;
+  job.options.overlap = with.how.overlap;
+  const Values whole = train(job, ranks, with.how.ranks_per_node);
+  job.options.shard_optimizer = true;
+  expect_equal(train(job, ranks, with.how.ranks_per_node), whole);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Optimizers, ShardedReplicas,
+    testing::Combine(
+        testing::Values(ShardCase{op::OptimizerKind::sgd, {"ring", comm::Algorithm::ring, true, 0}},
+                        ShardCase{op::OptimizerKind::momentum, {"automatic", comm::Algorithm::automatic, true, 0}},
+                        ShardCase{op::OptimizerKind::momentum, {"ring", comm::Algorithm::ring, true, 0}},
+                        ShardCase{op::OptimizerKind::nesterov, {"tree", comm::Algorithm::tree, true, 0}},
+                        ShardCase{op::OptimizerKind::rmsprop, {"halving", comm::Algorithm::halving_doubling, true, 0}},
+                        ShardCase{op::OptimizerKind::adam, {"ring_later", comm::Algorithm::ring, false, 0}},
+                        ShardCase{op::OptimizerKind::adamw, {"nodes", comm::Algorithm::hierarchical, true, 2}},
+                        ShardCase{op::OptimizerKind::lion, {"node", comm::Algorithm::hierarchical, true, 0}}),
+        testing::Values(1, 2, 3, 4)),
+    [](const auto& each) {
+      const ShardCase& with = std::get<0>(each.param);
+      return std::string(op::to_string(with.optimizer)) + "_" + with.how.name + "_" +
+             std::to_string(std::get<1>(each.param));
+    });
+
 // Several steps, so that some are recorded; the optimizer's count of steps matters.
 Job job_on(const std::string& backend) {
   Job job;
@@ -223,9 +284,10 @@ TEST(Replicas, RepeatToTheBit) {
 
 // w starts at 0 and the gradient of w is the mean of x: one step of rate 1 leaves the negative mean.
 struct TinyStep {
-  explicit TinyStep(comm::Communicator& world, std::shared_ptr<Backend> on = make_backend("reference"))
+  explicit TinyStep(comm::Communicator& world, std::shared_ptr<Backend> on = make_backend("reference"),
+                    const ReplicaOptions& options = {})
       : backend(std::move(on)),
-        owned(make_replicas(world, *backend, {})),
+        owned(make_replicas(world, *backend, options)),
         session(graph, *backend, configured()),
         step(session.prepare(fetches)) {
     replicas.attach(session, step);
@@ -249,8 +311,8 @@ struct TinyStep {
 };
 
 float step_on(comm::Communicator& world, float x_value, float weight,
-              std::shared_ptr<Backend> backend = make_backend("reference")) {
-  TinyStep tiny(world, std::move(backend));
+              std::shared_ptr<Backend> backend = make_backend("reference"), const ReplicaOptions& options = {}) {
+  TinyStep tiny(world, std::move(backend), options);
   tiny.step.input_f32(tiny.x)[0] = x_value;
   tiny.replicas.sync().set_weight(weight);
   tiny.replicas.sync().set_vote(x_value);
@@ -270,6 +332,16 @@ TEST(Replicas, ARankWithoutSamplesDoesNotCount) {
   comm::run_local(3, [](comm::Communicator& world) {
     const float x = world.rank() == 2 ? 6.0f : static_cast<float>(world.rank() + 1);
     EXPECT_FLOAT_EQ(step_on(world, x, world.rank() == 2 ? 0.0f : 1.5f), -1.5f);
+  });
+}
+
+// With fewer elements than ranks, most slices are empty.
+TEST(Replicas, WithSlicesCountWeightsAndVotesAlike) {
+  comm::run_local(3, [](comm::Communicator& world) {
+    const float x = world.rank() == 2 ? 6.0f : static_cast<float>(world.rank() + 1);
+    EXPECT_FLOAT_EQ(step_on(world, x, world.rank() == 2 ? 0.0f : 1.5f, make_backend("reference"),
+                            {.all_reduce = {.algorithm = comm::Algorithm::ring}, .shard_optimizer = true}),
+                    -1.5f);
   });
 }
 

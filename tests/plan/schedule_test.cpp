@@ -85,6 +85,30 @@ TEST(Schedule, ReducedBucketsStartEarlyAndAreFinishedAtTheEnd) {
   EXPECT_GT(two.place(schedule, {start, 1}), two.place(schedule, {start, 0}) + 1);
 }
 
+// Every replica applies its slice of the mean: no update of the program runs.
+TEST(Schedule, ASliceIsAppliedOnceItIsSummed) {
+  const TwoLayers two;
+  const Schedule schedule = two.schedule({.exchange = Exchange::shard});
+  EXPECT_EQ(two.beside(schedule), (Steps{{scatter, 0}, {gather, 0}, {scatter, 1}, {gather, 1}, {wait, 0}, {wait, 1}}));
+  EXPECT_GT(two.place(schedule, {scatter, 1}), two.place(schedule, {gather, 0}) + 1);
+  // Clipping needs all gradients everywhere.
+  EXPECT_EQ(two.beside(two.schedule({.exchange = Exchange::shard, .accumulate = 2, .clip_norm = 1})),
+            (Steps{{accumulate, 0},
+                   {start, 0},
+                   {accumulate, 1},
+                   {start, 1},
+                   {wait, 0},
+                   {wait, 1},
+                   {transform, 0},
+                   {gather, 0},
+                   {gather, 1},
+                   {wait, 0},
+                   {wait, 1}}));
+  const Steps second = two.beside(two.schedule({.exchange = Exchange::shard}, {.group = 1, .groups = 2}));
+  EXPECT_TRUE(
+      std::ranges::all_of(second, [](const Step& step) { return step.action == merge || step.action == barrier; }));
+}
+
 TEST(Schedule, ServedValuesAreWaitedForBeforeTheirFirstUse) {
   const TwoLayers two;
   const Schedule schedule = two.schedule({.exchange = Exchange::serve});
@@ -251,6 +275,8 @@ TEST(Schedule, WhatCannotBeIsRefused) {
   EXPECT_THROW(two.schedule({.exchange = Exchange::serve, .clip_norm = 1}), Error);
   EXPECT_THROW(two.schedule({.exchange = Exchange::reduce_on_device, .accumulate = 2}, {.on_host = false}), Error);
   EXPECT_THROW(scaled.schedule({.exchange = Exchange::serve}), Error);
+  EXPECT_THROW(scaled.schedule({.exchange = Exchange::shard}), Error);
+  EXPECT_THROW(two.schedule({.exchange = Exchange::shard}, {.on_host = false}), Error);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ record: base perf
 backend: base graph optim perf plan
 runtime: base graph perf plan
 onnx: base graph runtime
-parallel: base comm perf plan runtime
+parallel: base comm optim perf plan runtime
 ps: base comm graph optim parallel perf plan
 cluster: base comm config perf
 train: backend base cluster comm config data graph models onnx optim parallel perf plan ps record runtime

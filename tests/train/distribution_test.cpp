@@ -72,6 +72,15 @@ TEST(Distribution, BadOptionsAreRefusedWithTheLegalOnes) {
       "--sync-batch-norm");
 }
 
+TEST(Distribution, OptimizersAreDividedByAllReduceAlone) {
+  const auto sharded = [](auto& o) { o.shard_optimizer = true; };
+  EXPECT_EQ(resolved(3, sharded).state_shards(3), 3);
+  EXPECT_EQ(resolved(3).state_shards(3), 1);
+  EXPECT_TRUE(resolved(1, sharded).shard_optimizer) << "a run may go on with one worker";
+  expect_refused({.workers = 2}, sharded, "nothing is updated", true);
+  expect_refused({.workers = 2, .servers = 1}, sharded, "no effect with parameter servers");
+}
+
 constexpr comm::JobSize kWithServers{.workers = 3, .servers = 2};
 
 TEST(Distribution, GpusSumGradientsUnlessTheHostsAreAskedTo) {

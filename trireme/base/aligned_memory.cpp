@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -17,6 +18,13 @@ void keep_freed_memory() {
   mallopt(M_ARENA_MAX, 1);              // per-thread arenas shrink whatever is set
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the maximum allowed
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
+
+void discard_pages(std::span<std::byte> memory) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* begin = memory.data();
+  std::size_t bytes = memory.size();
+  if (std::align(page, page, begin, bytes) != nullptr) madvise(begin, bytes / page * page, MADV_DONTNEED);
 }
 
 AlignedMemory::AlignedMemory(std::int64_t bytes) : bytes_(bytes) {

@@ -3,12 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace trireme {
 
 // Makes the C library keep freed memory: libraries allocate buffers in every step, and returned pages would have to be
 // cleared and mapped again each time. Programs call it once in main().
 void keep_freed_memory();
+
+// Gives whole pages within this part of an AlignedMemory back to the system; they are then zero.
+void discard_pages(std::span<std::byte> memory);
 
 class AlignedMemory {
  public:

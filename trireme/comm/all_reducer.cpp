@@ -169,6 +169,22 @@ void AllReducer::reduce(std::span<float> values, Reduction reduction) {
   implementations_[static_cast<std::size_t>(algorithm)]->reduce(values, reduction);
 }
 
+void AllReducer::reduce_scatter(std::span<float> values, Reduction reduction) {
+  if (communicator_.size() == 1 || values.empty()) return;
+  const Algorithm algorithm = algorithm_for(static_cast<std::int64_t>(values.size_bytes()));
+  implementations_[static_cast<std::size_t>(algorithm)]->reduce_scatter(values, reduction);
+}
+
+void AllReducer::all_gather(std::span<float> values) {
+  if (communicator_.size() == 1 || values.empty()) return;
+  const auto& in_node = implementations_[static_cast<std::size_t>(Algorithm::hierarchical)];
+  if (in_node != nullptr && in_node->all_gather(values)) return;
+  if (gathering_ring_ == nullptr) {
+    gathering_ring_ = make_ring(communicator_, {.piece_bytes = options_.piece_bytes});
+  }
+  gathering_ring_->all_gather(values);
+}
+
 Algorithm AllReducer::algorithm_for(std::int64_t bytes) const {
   if (options_.algorithm != Algorithm::automatic) return options_.algorithm;
   Algorithm best = Algorithm::tree;

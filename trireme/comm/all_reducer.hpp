@@ -79,6 +79,11 @@ class AllReducer {
 
   // Collective and in place; same size and reduction on all ranks, in the same order.
   void reduce(std::span<float> values, Reduction reduction);
+  // The halves of an all-reduce, between which each rank works on its slice_of() the values alone. The first gives it
+  // the same bits as reduce(), but sends less only with a ring, within a node, or by halving among 2, 4, 8, ... ranks.
+  // The second distributes the slices, in fp32.
+  void reduce_scatter(std::span<float> values, Reduction reduction);
+  void all_gather(std::span<float> values);
 
   // What reduce() will run for this size, with `automatic` resolved.
   Algorithm algorithm_for(std::int64_t bytes) const;
@@ -93,6 +98,7 @@ class AllReducer {
   AllReduceOptions options_;
   Layout layout_;
   std::array<std::unique_ptr<AllReduceAlgorithm>, 6> implementations_;  // by Algorithm; only those that may be needed
+  std::unique_ptr<AllReduceAlgorithm> gathering_ring_;
 };
 
 }  // namespace trireme::comm

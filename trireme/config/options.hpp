@@ -29,6 +29,7 @@ struct DistributionOptions {
   std::string gradient_precision = "fp32";
   std::string overlap = "on";
   bool sync_batch_norm = false;
+  bool shard_optimizer = false;
   std::int64_t check_replicas = 0;
   double comm_timeout = 60;
   bool synchronous = false;  // --sync: states the default

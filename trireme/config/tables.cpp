@@ -239,6 +239,11 @@ void add_workers(std::vector<Option>& all) {
            "gradient-precision", "Precision of gradients between machines: fp32, fp16 or bf16; sums are fp32"),
        workers<&DistributionOptions::sync_batch_norm>(
            "sync-batch-norm", "Batch norm over the images of all workers (default: each worker's own)"),
+       workers<&DistributionOptions::shard_optimizer>(
+           "shard-optimizer",
+           "Divide the optimizer's state among the workers of all-reduce: each updates its part of the weights and "
+           "sends it to the others",
+           {.label = "sharded optimizer"}),
        workers<&DistributionOptions::check_replicas>("check-replicas",
                                                      "Compare the workers' variables every N steps; 0: only at the end",
                                                      {.range = Range{0, 1e9}}),

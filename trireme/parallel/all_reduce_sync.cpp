@@ -29,7 +29,7 @@ AllReduceSync::AllReduceSync(comm::Communicator& communicator, ReplicaOptions op
 
 AllReduceSync::~AllReduceSync() {
   // The step ended halfway: the other replicas may never come.
-  const bool half_way = !reached(reduced_.load(), released_.load());
+  const bool half_way = !reached(done_.load(), released_.load());
   if (half_way) communicator_.interrupt();
   stopping_.store(true, std::memory_order_release);
   released_.fetch_add(1, std::memory_order_release);
@@ -57,37 +57,42 @@ void AllReduceSync::open(std::vector<GradientBucket> buckets, std::uint64_t) {
   reducer_ = std::make_unique<comm::AllReducer>(communicator_, options_.all_reduce, arena_.get());
   vote_reducer_ = std::make_unique<comm::AllReducer>(
       communicator_, comm::AllReduceOptions{.algorithm = comm::Algorithm::tree, .cost = options_.all_reduce.cost});
+  orders_.resize(2 * buckets_.size());
+  last_.assign(buckets_.size(), 0);
+  if (options_.shard_optimizer) shard_ = std::make_unique<OptimizerShard>(communicator_, buckets_);
   name_spans();
   thread_ = std::thread([this] { work(); });
 }
 
 void AllReduceSync::name_spans() {
-  labels_.assign(buckets_.size(), 0);
+  labels_.assign(buckets_.size(), {});
   if (options_.recorder == nullptr) return;
   track_ = &options_.recorder->track("all-reduce");
   const std::int64_t ranks = communicator_.size();
   for (std::size_t index = 0; index < buckets_.size(); ++index) {
     const GradientBucket& bucket = buckets_[index];
     const bool halved = reducer_->wire_for(bucket.bytes()) != comm::Wire::fp32;
-    const std::int64_t bytes = halved ? bucket.bytes() / 2 : bucket.bytes();
-    labels_[index] = options_.recorder->label({.name = fmt::format("bucket {}", index + 1),
-                                               .kind = perf::SpanKind::communication,
-                                               .detail = bucket.name,
-                                               .bytes = bytes,
-                                               .link_bytes = 2 * (ranks - 1) * bytes / ranks,
-                                               .peers = fmt::format("ranks 0-{}", ranks - 1)});
+    for (const Work work : {Work::reduce, Work::scatter, Work::gather}) {
+      const std::int64_t bytes = halved && work != Work::gather ? bucket.bytes() / 2 : bucket.bytes();
+      const std::int64_t slices = (work == Work::reduce ? 2 : 1) * (ranks - 1);  // on each link
+      labels_[index][static_cast<std::size_t>(work)] = options_.recorder->label(
+          {.name = fmt::format("bucket {}{}", index + 1, work == Work::gather ? ", values" : ""),
+           .kind = perf::SpanKind::communication,
+           .detail = bucket.name,
+           .bytes = bytes,
+           .link_bytes = slices * bytes / ranks,
+           .peers = fmt::format("ranks 0-{}", ranks - 1)});
+    }
   }
 }
 
-std::uint32_t AllReduceSync::number_after(int bucket) const { return first_ + static_cast<std::uint32_t>(bucket) + 1; }
-
 void AllReduceSync::begin_step(std::uint64_t step) {
-  if (released_.load(std::memory_order_acquire) != reduced_.load(std::memory_order_acquire)) {
+  if (released_.load(std::memory_order_acquire) != done_.load(std::memory_order_acquire)) {
     fail(ErrorKind::failed, "step {} cannot begin: gradients of an earlier step are still being exchanged", step + 1);
   }
   // The thread is idle, so it does not read these now.
   step_ = step;
-  first_ = reduced_.load(std::memory_order_acquire);
+  first_ = ordered_ = done_.load(std::memory_order_acquire);
 }
 
 void AllReduceSync::release(std::uint32_t number) {
@@ -95,24 +100,24 @@ void AllReduceSync::release(std::uint32_t number) {
   released_.notify_one();
 }
 
-void AllReduceSync::start(int bucket) {
-  completed_ = number_after(bucket);
-  if (options_.overlap) release(completed_);
+void AllReduceSync::order(const Order& order) {
+  orders_[ordered_ - first_] = order;
+  last_[order.bucket] = ++ordered_;
+  if (options_.overlap) release(ordered_);
 }
 
 bool AllReduceSync::done(int bucket) {
   // In this order: a failure raises the counter that is read first.
-  return reached(reduced_.load(std::memory_order_acquire), number_after(bucket)) &&
-         !failed_.load(std::memory_order_acquire);
+  return reached(done_.load(std::memory_order_acquire), last_[bucket]) && !failed_.load(std::memory_order_acquire);
 }
 
 void AllReduceSync::wait(int bucket) {
-  if (!options_.overlap) release(completed_);
+  if (!options_.overlap) release(ordered_);
   // No spinning: the other thread may need this core.
-  for (std::uint32_t now = reduced_.load(std::memory_order_acquire);
-       !reached(now, number_after(bucket)) && !failed_.load(std::memory_order_acquire);
-       now = reduced_.load(std::memory_order_acquire)) {
-    reduced_.wait(now, std::memory_order_acquire);
+  for (std::uint32_t now = done_.load(std::memory_order_acquire);
+       !reached(now, last_[bucket]) && !failed_.load(std::memory_order_acquire);
+       now = done_.load(std::memory_order_acquire)) {
+    done_.wait(now, std::memory_order_acquire);
   }
   if (failed_.load(std::memory_order_acquire)) std::rethrow_exception(error_);
 }
@@ -124,37 +129,59 @@ void AllReduceSync::work() noexcept {
     while (true) {
       while (released_.load(std::memory_order_acquire) == number) released_.wait(number, std::memory_order_acquire);
       if (stopping_.load(std::memory_order_acquire)) return;
-      reduce_next(number);
+      carry_out(orders_[number - first_]);
       ++number;
-      reduced_.store(number, std::memory_order_release);
-      reduced_.notify_one();
+      done_.store(number, std::memory_order_release);
+      done_.notify_one();
     }
   } catch (...) {
     error_ = std::current_exception();
     failed_.store(true, std::memory_order_release);
-    reduced_.fetch_add(1, std::memory_order_release);  // so that a waiter looks
-    reduced_.notify_all();
+    done_.fetch_add(1, std::memory_order_release);  // so that a waiter looks
+    done_.notify_all();
   }
 }
 
-void AllReduceSync::reduce_next(std::uint32_t number) {
-  const auto start = SteadyClock::now();
-  const std::size_t index = number - first_;
-  const perf::ScopedSpan span(track_, labels_[index], static_cast<std::int64_t>(index) + 1);
+void AllReduceSync::carry_out(const Order& order) {
+  const auto index = static_cast<std::size_t>(order.bucket);
   const GradientBucket& bucket = buckets_[index];
+  if (order.work == Work::gather) shard_->update(bucket, order.bucket, order.learning_rate, step_);
+  const auto start = SteadyClock::now();
+  const std::int64_t number = order.bucket + 1 + (order.work == Work::gather ? std::ssize(buckets_) : 0);
+  const perf::ScopedSpan span(track_, labels_[index][static_cast<std::size_t>(order.work)], number);
   fmt::memory_buffer context;  // on the stack
   fmt::format_to(std::back_inserter(context), "bucket {} of {}, '{}', in step {}", index + 1, buckets_.size(),
                  bucket.name, step_ + 1);
   communicator_.set_context({context.data(), context.size()});
-  for (const std::span<float> part : bucket.parts) {
+  if (order.work == Work::gather) {
+    for (const std::span<float> part : bucket.values) reducer_->all_gather(part);
+    bucket_seconds_[index] += seconds_since(start);
+  } else {
+    reduce(order);
+    bucket_seconds_[index] = seconds_since(start);
+  }
+}
+
+void AllReduceSync::reduce(const Order& order) {
+  for (const std::span<float> part : buckets_[order.bucket].parts) {
     if (weight_ != 1) scale(part, weight_);
-    reducer_->reduce(part, comm::Reduction::mean);
+    if (order.work == Work::scatter) {
+      reducer_->reduce_scatter(part, comm::Reduction::mean);
+    } else {
+      reducer_->reduce(part, comm::Reduction::mean);
+    }
   }
-  if (index + 1 == buckets_.size()) {
-    agreed_ = vote_;
-    vote_reducer_->reduce({&agreed_, 1}, comm::Reduction::sum);
-  }
-  bucket_seconds_[index] = seconds_since(start);
+  if (order.bucket + 1 < std::ssize(buckets_)) return;
+  agreed_ = vote_;
+  vote_reducer_->reduce({&agreed_, 1}, comm::Reduction::sum);
+}
+
+void AllReduceSync::pull_state() {
+  if (shard_) shard_->collect();
+}
+
+void AllReduceSync::drop_state() {
+  if (shard_) shard_->discard();
 }
 
 }  // namespace trireme::parallel

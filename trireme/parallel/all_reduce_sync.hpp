@@ -1,8 +1,11 @@
 // Agreement by all-reduce: every replica has all variables, and gradients are averaged before they are applied. A
 // separate thread reduces each bucket once backward has completed it, in plan order on all ranks, and sleeps otherwise.
+// If replicas divide the optimizer's state, it also updates its slice of the variables between the halves of the
+// all-reduce.
 // Made by Replicas; called by Executable through GradientExchange.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <exception>
 #include <memory>
@@ -11,6 +14,7 @@
 
 #include "trireme/base/aligned_memory.hpp"
 #include "trireme/parallel/gradient_sync.hpp"
+#include "trireme/parallel/optimizer_shard.hpp"
 #include "trireme/parallel/replicas.hpp"
 #include "trireme/perf/recorder.hpp"
 
@@ -26,11 +30,16 @@ class AllReduceSync : public GradientSync {
   void configure(const Graph& graph, SessionOptions& options) override;
   void open(std::vector<GradientBucket> buckets, std::uint64_t step) override;
 
-  Exchange kind() const override { return Exchange::reduce; }
+  Exchange kind() const override { return options_.shard_optimizer ? Exchange::shard : Exchange::reduce; }
   void begin_step(std::uint64_t step) override;
-  void start(int bucket) override;
+  void start(int bucket) override { order({bucket, Work::reduce}); }
+  void scatter(int bucket) override { order({bucket, Work::scatter}); }
+  void gather(int bucket) override { order({bucket, Work::gather, *buckets_[bucket].learning_rate}); }
   bool done(int bucket) override;
   void wait(int bucket) override;
+
+  void pull_state() override;
+  void drop_state() override;
 
   void set_vote(float value) override { vote_ = value; }
   float agreed() const override { return thread_.joinable() ? agreed_ : vote_; }  // a single replica agrees with itself
@@ -39,16 +48,23 @@ class AllReduceSync : public GradientSync {
   std::span<const GradientBucket> buckets() const override { return buckets_; }
   std::span<const double> communication_seconds() const override { return bucket_seconds_; }
   const comm::AllReducer& reducer() const { return *reducer_; }
+  const OptimizerShard* shard() const { return shard_.get(); }  // null: this replica has the whole state
 
  private:
+  enum class Work : std::uint8_t { reduce, scatter, gather };
+  struct Order {  // for the thread
+    int bucket = 0;
+    Work work = Work::reduce;
+    float learning_rate = 0;  // gather
+  };
   // Collective; once. Also held by this object, whose thread may outlive the session.
   std::shared_ptr<void> gradient_memory(std::int64_t bytes);
   void name_spans();
   void work() noexcept;
-  void reduce_next(std::uint32_t number);
-  void release(std::uint32_t number);  // lets the thread reduce buckets up to this one
-  // Bucket numbers continue from step to step; this is one past this bucket of this step.
-  std::uint32_t number_after(int bucket) const;
+  void order(const Order& order);
+  void carry_out(const Order& order);
+  void reduce(const Order& order);
+  void release(std::uint32_t number);  // lets the thread carry out orders up to this one
 
   comm::Communicator& communicator_;
   ReplicaOptions options_;
@@ -56,17 +72,21 @@ class AllReduceSync : public GradientSync {
   std::shared_ptr<AlignedMemory> own_memory_;  // if none can be shared
   std::unique_ptr<comm::AllReducer> reducer_;
   std::unique_ptr<comm::AllReducer> vote_reducer_;  // exact, whatever the gradients' wire format
+  std::unique_ptr<OptimizerShard> shard_;
   std::vector<GradientBucket> buckets_;
   std::vector<double> bucket_seconds_;
   perf::Track* track_ = nullptr;
-  std::vector<std::int32_t> labels_;  // [bucket]
+  std::vector<std::array<std::int32_t, 3>> labels_;  // [bucket][Work]
   std::uint64_t step_ = 0;
-  std::uint32_t first_ = 0;      // number of this step's first bucket
-  std::uint32_t completed_ = 0;  // one past the last complete bucket
+  // Numbers of orders continue from step to step.
+  std::uint32_t first_ = 0;          // of this step
+  std::uint32_t ordered_ = 0;        // one past the last
+  std::vector<Order> orders_;        // of this step
+  std::vector<std::uint32_t> last_;  // [bucket]: one past its last order
   float vote_ = 0, agreed_ = 0, weight_ = 1;
 
-  std::atomic<std::uint32_t> released_{0};  // buckets that may be reduced
-  std::atomic<std::uint32_t> reduced_{0};   // buckets that are reduced
+  std::atomic<std::uint32_t> released_{0};  // orders that may be carried out
+  std::atomic<std::uint32_t> done_{0};      // orders that are carried out
   std::atomic<bool> stopping_{false};
   std::atomic<bool> failed_{false};
   std::exception_ptr error_;

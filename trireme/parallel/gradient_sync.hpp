@@ -23,6 +23,7 @@ class GradientSync : public GradientExchange {
   // Fetches the optimizer state for these values into this session's store if others hold it, for a checkpoint. It is
   // that of the newest values only while no other replica makes updates.
   virtual void pull_state() {}
+  virtual void drop_state() {}  // it is no longer needed there
   virtual void settle() {}
   // This replica sends nothing until its next step: others do not wait for it meanwhile.
   virtual void rest() {}

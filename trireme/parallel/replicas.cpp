@@ -127,7 +127,7 @@ bool Replicas::is_served() const { return trireme::is_served(sync_->kind()); }
 // A single replica has nobody to reduce with.
 Exchange Replicas::exchange() const {
   const Exchange kind = sync_->kind();
-  return size() == 1 && kind == Exchange::reduce ? Exchange::none : kind;
+  return size() == 1 && (kind == Exchange::reduce || kind == Exchange::shard) ? Exchange::none : kind;
 }
 
 // Gradients are summed as stored: buckets, order and layouts must match.
@@ -173,7 +173,9 @@ void Replicas::broadcast_values(Session& session) {
     broadcast(store.untrained_arena());
   } else {
     broadcast(store.value_arena());
-    for (const std::span<std::byte> state : store.state_arenas()) broadcast(state);
+    if (sync_->kind() != Exchange::shard) {  // otherwise divided by open()
+      for (const std::span<std::byte> state : store.state_arenas()) broadcast(state);
+    }
   }
   comm::broadcast(*communicator_, std::as_writable_bytes(std::span(&store.step, 1)));  // rules may depend on the step
 }

@@ -37,6 +37,8 @@ struct ReplicaOptions {
   // Batch norm uses statistics over the samples of all replicas, as one process would. Otherwise each replica uses only
   // its own samples, which is faster, and keeps its own running statistics.
   bool sync_batch_norm = false;
+  // Each replica has a part of the optimizer's state, updates that part of the variables, and sends it to the others.
+  bool shard_optimizer = false;
   // How long a step waits for other replicas before it fails; 0: the communicator's timeout.
   std::chrono::duration<double> timeout{0};
 };

@@ -51,6 +51,7 @@ struct CompileOptions {
   // Gradient bytes applied together: enough to occupy a thread team, few enough to be still in the cache.
   std::int64_t update_bytes = 4 << 20;
   VariableOwners owners = {};
+  int state_shards = 1;  // replicas that divide the optimizer's state; counts only in MemorySummary
   Recompute recompute = Recompute::none;
   Precision precision = Precision::fp32;
   BatchSizes batches = {};

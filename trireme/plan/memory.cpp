@@ -242,6 +242,7 @@ MemorySummary plan_memory(Program& program, const InPlacePairs& in_place, const 
       summary.optimizer_bytes += op::state_count(apply->rule.kind) * program.buffers[instruction.inputs[i]].bytes;
     }
   }
+  summary.optimizer_bytes = (summary.optimizer_bytes + options.state_shards - 1) / options.state_shards;
   return summary;
 }
 

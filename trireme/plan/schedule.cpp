@@ -66,6 +66,7 @@ class Scheduler {
  private:
   const Instruction& instruction(int index) const { return program_.instructions[index]; }
   const Buffer& buffer(int id) const { return program_.buffers[id]; }
+  bool shards() const { return options_.exchange == Exchange::shard; }
   bool served() const { return is_served(options_.exchange); }
   bool on_device_alone() const { return options_.exchange == Exchange::reduce_on_device; }
   // Gradients are processed in host memory, separate from the device's.
@@ -104,6 +105,9 @@ class Scheduler {
       bad_input(
           "gradients that devices reduce among themselves cannot be accumulated, clipped or scaled; reduce them "
           "in the hosts' memory");
+    }
+    if (shards() && (!place_.on_host || !after_gradients_.empty())) {
+      bad_input("an optimizer state divided among replicas needs a CPU, and a loss that is not scaled");
     }
     if (!after_gradients_.empty() && served()) {
       bad_input(
@@ -179,8 +183,11 @@ class Scheduler {
 
   // The first group does it for all; all know that the values in place are old then.
   void begin_transfer(int bucket) {
-    if (place_.group == 0) add(Action::start, bucket);
     waited_.erase(bucket);
+    if (place_.group > 0) return;
+    if (!shards() || options_.transforms()) return add(Action::start, bucket);
+    add(Action::scatter, bucket);
+    add(Action::gather, bucket);
   }
 
   // If servers apply each replica's gradients, the replica transforms its own before sending.
@@ -251,6 +258,7 @@ class Scheduler {
     if (options_.transforms() && place_.group == 0) add(Action::transform);
     if (options_.transforms() && place_.groups > 1) barrier();
     for (int bucket = 0; staged() && bucket < buckets(); ++bucket) add(Action::upload, bucket);
+    for (int bucket = 0; shards() && place_.group == 0 && bucket < buckets(); ++bucket) add(Action::gather, bucket);
   }
 
   void finish_all() {
@@ -266,11 +274,12 @@ class Scheduler {
 
   void finish(int bucket) {
     const int first = static_cast<int>(schedule_.steps.size());
-    if (!waited_for_all_) {
+    if (!waited_for_all_ || shards()) {
       if (exchanges() && place_.group == 0) add(Action::wait, bucket);
       if (place_.groups > 1) barrier();
       if (staged()) add(Action::upload, bucket);
     }
+    if (shards()) return;  // the new values have come
     add(Action::compute, schedule_.updates[bucket]);
     note_writes(schedule_.updates[bucket]);
     // Groups must decide alike; what was waited for is there.
@@ -340,8 +349,9 @@ class Scheduler {
 }  // namespace
 
 std::string_view to_string(Action action) {
-  constexpr std::array<std::string_view, 11> kNames{
-      "compute", "barrier", "merge", "accumulate", "download", "start", "wait", "upload", "transform", "begin", "end"};
+  constexpr std::array<std::string_view, 13> kNames{"compute",   "barrier", "merge",  "accumulate", "download",
+                                                    "start",     "scatter", "gather", "wait",       "upload",
+                                                    "transform", "begin",   "end"};
   return kNames[static_cast<std::size_t>(action)];
 }
 

@@ -20,6 +20,8 @@ enum class Action : std::uint8_t {
   accumulate,  // add a bucket's gradients to those of earlier runs; in an update's last run, take the mean
   download,    // copy a bucket's gradients from the device to the host
   start,       // begin to transfer a bucket
+  scatter,     // begin to sum a bucket, of which each replica gets its slice (Exchange::shard)
+  gather,      // update this replica's slice of a bucket's variables and begin to collect the others' slices
   wait,        // until a bucket's transfer has ended
   upload,      // copy results to the device: a bucket's gradients, or values of its variables
   transform,   // clip and scale the gradients of all buckets
@@ -38,7 +40,8 @@ struct Step {
 enum class Exchange : std::uint8_t {
   none,
   reduce,            // all-reduce gradients to their mean in host memory, then each replica applies them
-  reduce_on_device,  // the same, but between devices as part of their work
+  shard,             // each replica gets a slice of the mean, applies it, and sends the new values to the others
+  reduce_on_device,  // as reduce, but between devices as part of their work
   // Servers apply the mean gradient; a run waits for new values, maybe of the run before, before it reads them.
   serve,
   serve_each,  // the same, but each replica's gradients are their own update

@@ -114,6 +114,7 @@ std::string describe(const Program& program, const Schedule& schedule) {
   TextTable table({{"bucket", Align::right},
                    {"tensors", Align::right},
                    {"bytes", Align::right},
+                   {"transfer"},
                    {"starts before"},
                    {"waited for before"},
                    {"beside", Align::right},
@@ -121,7 +122,8 @@ std::string describe(const Program& program, const Schedule& schedule) {
   bool transfers = false;
   for (std::size_t bucket = 0; bucket < schedule.updates.size(); ++bucket) {
     const int index = static_cast<int>(bucket);
-    const std::ptrdiff_t start = find(Action::start, index), wait = find(Action::wait, index);
+    const std::ptrdiff_t scatter = find(Action::scatter, index), wait = find(Action::wait, index);
+    const std::ptrdiff_t start = std::min(find(Action::start, index), scatter);
     if (start == end) continue;
     transfers = true;
     const Instruction& update = program.instructions[schedule.updates[bucket]];
@@ -140,6 +142,9 @@ std::string describe(const Program& program, const Schedule& schedule) {
       flops += program.instructions[step.index].cost.flops;
     }
     table.add_row({std::to_string(index + 1), std::to_string(update.inputs.size() / 2), format_bytes(bytes),
+                   next_run         ? "to servers and back"
+                   : scatter == end ? "all-reduce"
+                                    : "reduce-scatter, update, all-gather",
                    place(start), wait == end ? "-" : place(wait) + (next_run ? " of the next step" : ""),
                    std::to_string(beside), format_flops(flops)});
   }

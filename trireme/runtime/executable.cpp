@@ -186,6 +186,10 @@ void Executable::Impl::perform(const Step& step, int thread) {
       }
       started_ = step.index + 1;
       return exchange_->start(step.index);
+    case Action::scatter:
+      return exchange_->scatter(step.index);
+    case Action::gather:
+      return exchange_->gather(step.index);
     case Action::wait:
       return wait_for_transfer(step.index, thread);
     case Action::begin:

@@ -34,15 +34,18 @@ struct GradientBucket {
   }
 };
 
-// Called by one thread at a time in every run with an update: begin_step(), start() of each bucket in order, done() and
-// wait(), end_step(). If values are served, collecting runs also call done() and wait(). On a device, start() enqueues
-// work in its current stream, maybe captured once for many steps; what follows there needs no wait().
+// Called by one thread at a time in every run with an update: begin_step(), start() of each bucket in order (or
+// scatter() and gather()), done() and wait(), end_step(). If values are served, collecting runs also call done() and
+// wait(). On a device, start() enqueues work in its current stream, maybe captured once for many steps; what follows
+// there needs no wait().
 class GradientExchange {
  public:
   virtual ~GradientExchange() = default;
 
   virtual void begin_step(std::uint64_t step) = 0;
   virtual void start(int bucket) = 0;
+  virtual void scatter(int) {}  // these two with Exchange::shard, see Action
+  virtual void gather(int) {}
   virtual bool done(int bucket) = 0;
   virtual void wait(int bucket) = 0;
   virtual void end_step() {}

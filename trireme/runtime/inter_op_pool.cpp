@@ -41,8 +41,10 @@ class Accesses {
         for (int bucket = 0; bucket < std::ssize(schedule_.updates); ++bucket) add_bucket(bucket);
         break;
       case Action::start:  // servers are told the rate
+      case Action::gather:
         add(instruction(schedule_.updates[at.index]).inputs[0], false);
         [[fallthrough]];
+      case Action::scatter:
       case Action::wait:
         found_.push_back({step_, Access::What::exchange, 0, 0, true});
         [[fallthrough]];

@@ -146,6 +146,15 @@ void check_batch_norm(const DistributionConfig& config) {
     bad_input("--sync-batch-norm waits for all workers, --backup-workers does not; leave one of them out");
 }
 
+void check_shards(const DistributionConfig& config, bool forward_only) {
+  if (!config.shard_optimizer) return;
+  if (forward_only) bad_input("--shard-optimizer has no effect with --forward-only: nothing is updated");
+  if (config.uses_servers())
+    bad_input("--shard-optimizer has no effect with parameter servers: each already has a part of the state");
+  if (config.update == VariableUpdate::independent && config.workers > 1)
+    bad_input("--shard-optimizer needs --variable-update all_reduce: independent workers share nothing");
+}
+
 }  // namespace
 
 std::string_view to_string(VariableUpdate update) { return name_of(update, kUpdates); }
@@ -163,6 +172,7 @@ DistributionConfig resolve(const DistributionOptions& options, const comm::JobSi
   config.overlap = options.overlap == "on";
   resolve_all_reduce(options, config);
   config.sync_batch_norm = options.sync_batch_norm;
+  config.shard_optimizer = options.shard_optimizer;
   config.check_replicas = options.check_replicas;
   config.comm_timeout = options.comm_timeout;
   config.asynchronous = options.asynchronous || options.staleness.has_value();
@@ -177,6 +187,7 @@ DistributionConfig resolve(const DistributionOptions& options, const comm::JobSi
   }
   resolve_network_file(options, config);
   check_batch_norm(config);
+  check_shards(config, forward_only);
   config.pipeline = resolve_pipeline(options, job.workers);
   return config;
 }

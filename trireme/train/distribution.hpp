@@ -37,6 +37,7 @@ struct DistributionConfig {
   comm::Wire wire = comm::Wire::fp32;
   bool overlap = true;
   bool sync_batch_norm = false;
+  bool shard_optimizer = false;
   std::int64_t check_replicas = 0;    // compare replicas every this many steps; 0: only at the end
   double comm_timeout = 60;           // seconds
   bool asynchronous = false;          // servers apply each worker's gradients on arrival
@@ -53,6 +54,8 @@ struct DistributionConfig {
     const bool all_reduces = update == VariableUpdate::all_reduce && (workers > 1 || gpu_sums == GpuSums::always);
     return !asynchronous && (uses_servers() || all_reduces);
   }
+  // Into how many parts these replicas divide the optimizer's state.
+  int state_shards(int replicas) const { return shard_optimizer ? replicas : 1; }
   // The all-reduce algorithm is chosen by estimated cost.
   bool chooses_all_reduce() const {
     return workers > 1 && update == VariableUpdate::all_reduce && all_reduce == comm::Algorithm::automatic &&

@@ -154,6 +154,7 @@ MemoryNeed planned_memory(const StepConfig& config) {
     CompileOptions options = compile_options(config);
     if (has_stages) {
       options.stages = stage_options(pipeline, graph, step.fetches, *backend, rank);
+      options.state_shards = config.distribution.state_shards(pipeline.replicas[static_cast<std::size_t>(stage)]);
       rank += pipeline.replicas[static_cast<std::size_t>(stage)];
     }
     VariableLayouts layouts;

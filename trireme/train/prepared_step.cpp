@@ -31,7 +31,10 @@ PreparedStep::PreparedStep(const StepConfig& config, const perf::ThreadPlan& thr
     replicas->configure(graph_, options);
   }
   const PipelineConfig& pipeline = config.distribution.pipeline;
-  if (pipeline.is_used()) options.compile.stages = stage_options(pipeline, graph_, step_.fetches, backend, rank);
+  if (pipeline.is_used()) {
+    options.compile.stages = stage_options(pipeline, graph_, step_.fetches, backend, rank);
+    options.compile.state_shards = config.distribution.state_shards(pipeline.place_of(rank).replicas);
+  }
   session_ = std::make_unique<Session>(graph_, backend, options);
   try {
     split_ = &session_->prepare_split(step_.fetches);

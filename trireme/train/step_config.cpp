@@ -207,6 +207,7 @@ void resolve_for_pipeline(StepConfig& config) {
   };
   refuse(config.options.forward_only, "--forward-only", "pipelines train");
   refuse(config.on_gpu() && pipeline.is_automatic, "--device cuda", "it plans for CPUs");
+  refuse(config.distribution.shard_optimizer && pipeline.is_automatic, "--shard-optimizer", "it plans without it");
   refuse(config.distribution.gpu_sums == GpuSums::always, "--all-reduce nccl",
          "the workers of a stage sum their gradients in host memory");
   refuse(config.distribution.uses_servers(), "parameter servers", "stages sum their gradients by all-reduce");
@@ -239,6 +240,12 @@ void resolve_for_workers(const StepOptions& options, StepConfig& config) {
     if (distribution.asynchronous)
       bad_input("--deterministic and {} cannot be used together: servers apply gradients as they arrive",
                 options.distribution.asynchronous ? "--async" : "--staleness");
+  }
+  if (distribution.shard_optimizer && config.backend != "onednn") {
+    bad_input(
+        "--shard-optimizer: works with the backend onednn on CPUs, not with {}; leave it out, or use --parallel "
+        "pipeline:STAGES, where each stage has a part of the state",
+        config.on_gpu() ? "--device " + config.backend : "--backend " + config.backend);
   }
   if (!config.on_gpu()) {
     if (distribution.gpu_sums == GpuSums::always) bad_input("--all-reduce nccl: needs GPUs: --device cuda");
@@ -297,6 +304,7 @@ StepConfig resolve(const StepOptions& options, const comm::JobSize& job) {
 
 CompileOptions compile_options(const StepConfig& config) {
   CompileOptions options;
+  options.state_shards = config.distribution.state_shards(config.distribution.workers);
   options.data_format = config.data_format;
   options.recompute = config.recompute;
   options.precision = config.precision;

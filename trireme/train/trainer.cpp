@@ -227,14 +227,16 @@ void Trainer::save() {
   saved_ = step_;
 }
 
-// Only the first worker writes: it has everything, or gets it from the servers.
+// Only the first worker writes: it has everything, or gets it from the servers or other workers.
 void Trainer::write_checkpoint(const TrainingProgress& progress) {
-  if (!checkpoints_ && !pipeline().is_used()) return;
+  const bool has_parts = pipeline().is_used() || config_->step.distribution.shard_optimizer;
+  if (!checkpoints_ && !has_parts) return;
   if (parallel::Replicas* replicas = worker_->replicas(); replicas != nullptr) {
     replicas->sync().settle();
     if (!worker_->in_lock_step()) replicas->restore_values(worker_->step().session());  // as recent as the state
     replicas->sync().pull_state();
   }
+  if (!checkpoints_ && !pipeline().is_used()) return;
   const auto checkpoint = std::make_shared<Checkpoint>(take_checkpoint(
       worker_->step().session().variables(), {.model = config_->step.options.model,
                                               .classes = config_->step.num_classes,
@@ -246,6 +248,7 @@ void Trainer::write_checkpoint(const TrainingProgress& progress) {
                                               .train_seconds = progress.train_seconds,
                                               .epoch = progress.epoch,
                                               .others = to_metadata(worker_->input()->trained_on())}));
+  if (sync() != nullptr) sync()->drop_state();
   if (pipeline().is_used()) {
     checkpoint->tensors = gather_tensors(worker_->workers(), pipeline(), std::move(checkpoint->tensors));
     if (!checkpoints_) return;

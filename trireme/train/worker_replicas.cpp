@@ -32,6 +32,7 @@ parallel::ReplicaOptions replica_options(const DistributionConfig& config, const
   options.overlap = config.overlap;
   options.recorder = recorder;
   options.sync_batch_norm = config.sync_batch_norm;
+  options.shard_optimizer = config.shard_optimizer;
   options.timeout = std::chrono::duration<double>(config.comm_timeout);
   return options;
 }

@@ -42,6 +42,14 @@ class HalvingDoubling : public AllReduceAlgorithm {
     }
   }
 
+  // A part per rank only for powers of two.
+  void reduce_scatter(std::span<float> values, Reduction reduction) override {
+    if (communicator_.size() > active_) return reduce(values, reduction);
+    if (communicator_.size() == 1 || values.empty()) return;
+    port_.begin(values, reduction);
+    halve(values, communicator_.rank());
+  }
+
  private:
   // Of the first 2 (N - active) ranks the odd ones work, and all ranks after these.
   int rank_at(int position) const {
@@ -50,6 +58,18 @@ class HalvingDoubling : public AllReduceAlgorithm {
   }
 
   void run(std::span<float> values, int position) {
+    halve(values, position);
+    int first = position;  // of this rank's slices
+    for (int distance = 1; distance < active_; distance *= 2) {
+      const int partner = rank_at(position ^ distance);
+      const int theirs = first ^ distance;
+      port_.exchange(slices(values, active_, first, distance), partner, slices(values, active_, theirs, distance),
+                     partner, PiecePort::Arrival::store);
+      first = std::min(first, theirs);
+    }
+  }
+
+  void halve(std::span<float> values, int position) {
     int first = 0;  // of this rank's slices; finally the one of its position
     for (int distance = active_ / 2; distance > 0; distance /= 2) {
       const int keep = first + (position & distance);
@@ -60,13 +80,6 @@ class HalvingDoubling : public AllReduceAlgorithm {
       first = keep;
     }
     port_.finish_reduction(slice_of(values, active_, position));
-    for (int distance = 1; distance < active_; distance *= 2) {
-      const int partner = rank_at(position ^ distance);
-      const int theirs = first ^ distance;
-      port_.exchange(slices(values, active_, first, distance), partner, slices(values, active_, theirs, distance),
-                     partner, PiecePort::Arrival::store);
-      first = std::min(first, theirs);
-    }
   }
 
   Communicator& communicator_;

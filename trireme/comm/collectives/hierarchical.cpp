@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trireme/base/error.hpp"
+#include "trireme/comm/collectives.hpp"
 #include "trireme/comm/collectives/algorithms.hpp"
 #include "trireme/comm/collectives/node_team.hpp"
 
@@ -57,13 +58,49 @@ class Hierarchical : public AllReduceAlgorithm {
     }
   }
 
+  void reduce_scatter(std::span<float> values, Reduction reduction) override {
+    const bool in_arena = arena_ != nullptr && arena_->contains(std::as_bytes(values));
+    if (several_nodes_ || !in_arena || values.empty()) return reduce(values, reduction);
+    begin_in_arena(values, reduction);
+    const std::span<float> own = slice_of(values, communicator_.size(), communicator_.rank());
+    const auto begin = static_cast<std::size_t>(own.data() - values.data());
+    team_.reduce_range(sources_, values.data(), begin, begin + own.size(), node_factor(reduction));
+  }
+
+  bool all_gather(std::span<float> values) override {
+    if (several_nodes_) return false;
+    const int size = communicator_.size();
+    const std::size_t largest = slice_of(values, size, 0).size();
+    for (std::size_t at = 0; at < largest; at += area_floats_) {
+      area_ = 1 - area_;  // the other may still be read
+      const auto piece = [&](int local_rank) {
+        std::span<float> slice = slice_of(values, size, staging_->ranks()[local_rank]);
+        slice = slice.subspan(std::min(at, slice.size()));
+        return slice.first(std::min(area_floats_, slice.size()));
+      };
+      const std::span<float> own = piece(staging_->local_rank());
+      std::copy(own.begin(), own.end(), staged(staging_->local_rank(), area_));
+      team_.gather({.count = values.size()});
+      for (int local_rank = 0; local_rank < size; ++local_rank) {
+        const std::span<float> to = piece(local_rank);
+        if (local_rank != staging_->local_rank()) std::copy_n(staged(local_rank, area_), to.size(), to.begin());
+      }
+      team_.finish_copy();
+    }
+    return true;
+  }
+
  private:
-  void reduce_in_arena(std::span<float> values, Reduction reduction) {
+  void begin_in_arena(std::span<float> values, Reduction reduction) {
     const std::int64_t offset = arena_->offset_of(values.data());
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       sources_[i] = reinterpret_cast<float*>(arena_->data(static_cast<int>(i)) + offset);
     }
     team_.gather({.offset = offset, .count = values.size(), .reduction = reduction});
+  }
+
+  void reduce_in_arena(std::span<float> values, Reduction reduction) {
+    begin_in_arena(values, reduction);
     // With other nodes, only the leader needs the node's sums.
     const std::span<float* const> all(sources_);
     team_.reduce(all, several_nodes_ ? all.first(1) : all, values.size(), node_factor(reduction));

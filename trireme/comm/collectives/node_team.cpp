@@ -96,6 +96,8 @@ void NodeTeam::gather(const NodeJob& job) {
   own().ready.raise(round_);
   wait_for_all(&NodeControl::ready, "hierarchical all-reduce (start)");
   for (int rank = 0; rank < memory_.local_size(); ++rank) check_job(rank);
+  // For the next round, which nobody enters before this rank does.
+  if (leads()) control(0).next_block[(round_ + 1) % 2].store(0, std::memory_order_relaxed);
 }
 
 void NodeTeam::reduce(std::span<float* const> sources, std::span<float* const> targets, std::size_t count,
@@ -108,10 +110,15 @@ void NodeTeam::reduce(std::span<float* const> sources, std::span<float* const> t
     if (begin >= count) break;
     reduce_block(sources, targets, {begin, std::min(begin + size, count)}, job_.reduction, factor);
   }
-  // Nobody enters the next round before this rank has announced the end of this one.
-  if (leads()) control(0).next_block[(round_ + 1) % 2].store(0, std::memory_order_relaxed);
   own().reduced.raise(round_);
   wait_for_all(&NodeControl::reduced, "hierarchical all-reduce (sum)");
+}
+
+void NodeTeam::reduce_range(std::span<float* const> sources, float* target, std::size_t begin, std::size_t end,
+                            float factor) {
+  reduce_block(sources, {&target, 1}, {begin, end}, job_.reduction, factor);
+  own().reduced.raise(round_);
+  wait_for_all(&NodeControl::reduced, "hierarchical reduce-scatter");
 }
 
 void NodeTeam::finish_copy() {

@@ -60,6 +60,8 @@ class NodeTeam {
   // All ranks of the node call the following in this order, the last three only if there are other nodes.
   // gather() starts a round and returns when the values of all ranks are available.
   void gather(const NodeJob& job);
+  // Sums the sources in this range of elements alone into one target, in the same order. Waits for all ranks.
+  void reduce_range(std::span<float* const> sources, float* target, std::size_t begin, std::size_t end, float factor);
   // Sums the sources, one per rank, times `factor`, into each target, which may alias a source. Waits for all blocks.
   void reduce(std::span<float* const> sources, std::span<float* const> targets, std::size_t count, float factor);
   void announce_crossed() { control(0).crossed.raise(round_); }

@@ -13,8 +13,16 @@ class Ring : public AllReduceAlgorithm {
   Ring(Communicator& communicator, const AllReduceOptions& options)
       : communicator_(communicator), port_(communicator, kRingTag, options) {}
 
+  void reduce(std::span<float> values, Reduction reduction) override { run(values, reduction, true, true); }
+  void reduce_scatter(std::span<float> values, Reduction reduction) override { run(values, reduction, true, false); }
+  bool all_gather(std::span<float> values) override {
+    run(values, Reduction::sum, false, true);
+    return true;
+  }
+
+ private:
   // A rank's pieces form one sequence over all steps; the piece received as number i is sent as number i + pieces.
-  void reduce(std::span<float> values, Reduction reduction) override {
+  void run(std::span<float> values, Reduction reduction, bool reduces, bool gathers) {
     const int size = communicator_.size();
     if (size == 1 || values.empty()) return;
     port_.begin(values, reduction);
@@ -22,7 +30,6 @@ class Ring : public AllReduceAlgorithm {
     const int left = (rank - 1 + size) % size;
     const int right = (rank + 1) % size;
     const int pieces = port_.pieces_of(slice_of(values, size, 0).size());  // of the largest slice
-    const int total = 2 * (size - 1) * pieces;
     const auto piece_sent = [&](int i) {
       const int slice = (rank - 1 - i / pieces + 2 * size) % size;
       return slice_of(slice_of(values, size, slice), pieces, i % pieces);
@@ -31,14 +38,16 @@ class Ring : public AllReduceAlgorithm {
 
     const int first_stored = (size - 1) * pieces;   // complete pieces arrive from here on
     const int first_owned = first_stored - pieces;  // sums are complete from here on
-    int posted = 0;
-    int finished = 0;
+    const int first = reduces ? 0 : first_stored;
+    const int total = gathers ? 2 * first_stored : first_stored;
+    int posted = first;
+    int finished = first;
     const auto post_ahead = [&] {
       for (; posted < total && port_.can_receive(); ++posted) {
         const bool stored = posted >= first_stored;
         // A complete piece overwrites values that this rank sends, after that send; waits for it only if no receive is
         // posted.
-        if (stored) {
+        if (stored && reduces) {
           const auto overwritten = static_cast<std::size_t>(posted - first_stored);
           if (posted == finished) port_.wait_sent(overwritten);
           if (!port_.sent(overwritten)) return;
@@ -48,7 +57,7 @@ class Ring : public AllReduceAlgorithm {
       }
     };
     post_ahead();
-    for (int i = 0; i < pieces; ++i) port_.send(piece_sent(i), right);
+    for (int i = first; i < first + pieces; ++i) port_.send(piece_sent(i), right);
     while (finished < total) {
       port_.finish_receive();
       const int i = finished++;
@@ -59,7 +68,6 @@ class Ring : public AllReduceAlgorithm {
     port_.wait_all_sent();
   }
 
- private:
   Communicator& communicator_;
   PiecePort port_;
 };

@@ -26,6 +26,8 @@ void check_baseline(const train::DistributionConfig& config) {
   if (config.pipeline.is_used() || config.pipeline.is_automatic)
     bad_input("--baseline and --parallel {} cannot be used together: a stage alone trains nothing",
               config.pipeline.text());
+  if (config.shard_optimizer)
+    bad_input("--baseline and --shard-optimizer cannot be used together: one worker alone has a part of the state");
   if (config.sync_batch_norm)
     bad_input("--baseline and --sync-batch-norm cannot be used together: one worker alone has only its own statistics");
 }
