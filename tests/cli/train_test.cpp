@@ -162,7 +162,15 @@ TEST_F(Train, KernelsAreTimedOnceForTrainingAndForEvaluation) {
          "--eval-batch-size", "30", "--checkpoint-dir", folder_ / checkpoints, "--num-intra-threads", "1"},
         own_cache);
   };
-  const CommandResult first = train("first"), second = train("second");
+  const CommandResult first = train("first");
+  // Timings of a busy machine are taken again when it is idle, and other tests run on this one.
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder_ / "cache")) {
+    if (file.path().extension() != ".json") continue;  // a lock
+    json timings = read(file.path());
+    for (json& problem : timings.at("entries")) problem.at("load") = 0;
+    std::ofstream(file.path()) << timings;
+  }
+  const CommandResult second = train("second");
   ASSERT_EQ(second.exit_code, 0) << second.err;
   EXPECT_NE(first.err.find(notice), std::string::npos) << first.err;
   EXPECT_EQ(second.err.find(notice), std::string::npos) << second.err;

@@ -47,6 +47,14 @@ TEST(TuneSpace, HasOnlyWhatMakesSenseOnTheMachine) {
   EXPECT_EQ(rings.candidates[rings.default_cell].layout.workers, 1) << "what is set of workers leaves one alone";
 }
 
+// All values of all options together are more than a million there.
+TEST(TuneSpace, IsMadeOnMachinesWithManyCores) {
+  const TuneSpace space = make_space({.model = "lenet"}, 64);
+  for (const TuneCandidate& candidate : space.candidates) {
+    EXPECT_LE(candidate.layout.workers * candidate.layout.threads, 64);
+  }
+}
+
 TEST(TuneSpace, HasStagesThatTheWorkersAllow) {
   std::map<double, std::set<std::string>> found;  // by workers
   const TuneSpace space = make_space({.model = "lenet"});

@@ -171,7 +171,7 @@ FormulaValue applied(const std::string& operation, const Term& first, const Term
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : tokens_(text) {}
+  Parser(std::string_view text, std::vector<std::string>& names) : tokens_(text), names_(names) {}
   Term whole() {
     Term term = any_of();
     if (!tokens_.current().text.empty()) tokens_.expected("an operator");
@@ -238,6 +238,7 @@ class Parser {
     } else if (token.kind == Token::Kind::name && !tokens_.is_word()) {
       std::string name = token.text;
       std::ranges::replace(name, '_', '-');
+      names_.push_back(name);
       term = [name](const Lookup& lookup) { return lookup(name); };
     } else if (token.kind != Token::Kind::text) {
       tokens_.expected("a number, a name or a quoted text");
@@ -247,6 +248,7 @@ class Parser {
   }
 
   Tokens tokens_;
+  std::vector<std::string>& names_;  // it adds those that it finds
   int depth_ = 0;
 };
 
@@ -256,7 +258,7 @@ Formula::Formula(std::string text, std::string where) : text_(std::move(text)), 
   if (text_.size() > kLongest)
     bad_input("{}: has {} characters; at most {} are allowed", where_, text_.size(), kLongest);
   try {
-    term_ = Parser(text_).whole();
+    term_ = Parser(text_, names_).whole();
   } catch (const Error& error) {
     bad_input("{}: '{}': {}", where_, text_, error.what());
   }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace trireme::lab {
 
@@ -27,9 +28,11 @@ class Formula {
   double number(const Lookup& lookup) const;  // for numbers; likewise
 
   const std::string& text() const { return text_; }
+  const std::vector<std::string>& names() const { return names_; }  // that it may look up
 
  private:
   std::string text_, where_;
+  std::vector<std::string> names_;
   Term term_;
 };
 

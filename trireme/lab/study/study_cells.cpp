@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <span>
 
@@ -14,8 +15,8 @@
 namespace trireme::lab {
 namespace {
 
-constexpr std::size_t kMostCells = 100'000;
-constexpr std::size_t kLongestSlug = 120;  // file systems allow 255 bytes, including the suffix
+constexpr std::size_t kMostCombinations = 1'000'000;  // and parts of them that are tried
+constexpr std::size_t kLongestSlug = 120;             // file systems allow 255 bytes, including the suffix
 
 std::string text_of(const Json& varied) {
   std::string text;
@@ -95,31 +96,77 @@ void check_values(const StudyPlan& plan, const StudyCell& cell, const Configurat
   }
 }
 
-bool is_allowed(const StudyPlan& plan, const StudyCell& cell) {
-  return std::ranges::all_of(plan.constraints,
-                             [&](const Formula& constraint) { return constraint.holds(CellNames(plan, cell)); });
+bool sets(const Configuration& configuration, const std::string& option) {
+  return find(configuration, option) != nullptr;
 }
 
-std::size_t number_of_combinations(const StudyPlan& plan) {
-  std::size_t count = 1;
-  for (const Axis& axis : plan.axes) {
-    count *= axis.choices.size();
-    if (count > kMostCells) bad_input("the plan has more than {} combinations", kMostCells);
+// The number of axes, from the first, that have to be decided before this constraint can be judged. All of them if it
+// depends on a formula, which is resolved last, or if a name is unknown, which the whole cell explains best.
+std::size_t axes_needed(const StudyPlan& plan, const Formula& constraint) {
+  std::size_t needed = 0;
+  for (const std::string& name : constraint.names()) {
+    bool is_known = name == "workers" || name == "ps" || sets(plan.fixed, name);
+    if (fact(name, plan.machine, plan.fixed)) {
+      if (name == "hosts") return plan.axes.size();  // follows from several options
+      is_known = true;
+    }
+    if (const Json* value = find(plan.fixed, name); value != nullptr && formula_text(*value)) return plan.axes.size();
+    for (std::size_t i = 0; i < plan.axes.size(); ++i) {
+      for (const Choice& choice : plan.axes[i].choices) {
+        const Json* value = find(choice.settings, name);
+        if (value == nullptr && plan.axes[i].name != name) continue;
+        if (formula_text(value != nullptr ? *value : choice.value)) return plan.axes.size();
+        is_known = true;
+        needed = std::max(needed, i + 1);
+      }
+    }
+    if (!is_known) return plan.axes.size();
   }
-  return count;
+  return needed;
 }
 
-StudyCell combination(const StudyPlan& plan, std::size_t number) {
-  StudyCell cell{.varied = Json::object(), .configuration = plan.fixed, .slug = ""};
-  std::size_t below = number_of_combinations(plan);
-  for (const Axis& axis : plan.axes) {
-    below /= axis.choices.size();
-    const Choice& choice = axis.choices[number / below % axis.choices.size()];
-    cell.varied[axis.name] = choice.value;
-    cell.configuration.insert(cell.configuration.end(), choice.settings.begin(), choice.settings.end());
+// Visits the combinations that the constraints allow, the first axis slowest. Each constraint is judged as soon as its
+// axes are decided: most combinations are never made.
+class Combinations {
+ public:
+  using Visit = std::function<void(StudyCell cell, const Configuration& written)>;  // `written` has the formulas
+
+  Combinations(const StudyPlan& plan, Visit visit)
+      : plan_(plan), visit_(std::move(visit)), constraints_(plan.axes.size() + 1) {
+    for (const Formula& constraint : plan.constraints) {
+      constraints_[axes_needed(plan, constraint)].push_back(&constraint);
+    }
   }
-  return cell;
-}
+  void visit_all() { extend({.varied = Json::object(), .configuration = plan_.fixed, .slug = ""}, 0); }
+
+ private:
+  bool is_allowed(const StudyCell& cell, std::size_t decided) const {
+    return std::ranges::all_of(constraints_[decided],
+                               [&](const Formula* constraint) { return constraint->holds(CellNames(plan_, cell)); });
+  }
+  void extend(const StudyCell& cell, std::size_t decided) {
+    if (++tried_ > kMostCombinations) bad_input("the plan has more than {} combinations", kMostCombinations);
+    if (decided == plan_.axes.size()) {
+      StudyCell resolved = cell;
+      resolve_formulas(plan_, resolved);
+      if (is_allowed(resolved, decided)) visit_(std::move(resolved), cell.configuration);
+      return;
+    }
+    if (!is_allowed(cell, decided)) return;
+    const Axis& axis = plan_.axes[decided];
+    for (const Choice& choice : axis.choices) {
+      StudyCell next = cell;
+      next.varied[axis.name] = choice.value;
+      next.configuration.insert(next.configuration.end(), choice.settings.begin(), choice.settings.end());
+      extend(next, decided + 1);
+    }
+  }
+
+  const StudyPlan& plan_;
+  Visit visit_;
+  std::vector<std::vector<const Formula*>> constraints_;  // by the number of axes that they need
+  std::size_t tried_ = 0;
+};
 
 }  // namespace
 
@@ -160,26 +207,24 @@ std::string repeat_line(const StudyCell& cell) {
 }
 
 std::vector<StudyCell> cells_of(const StudyPlan& plan, const OptionCatalog& options) {
-  const std::size_t count = number_of_combinations(plan);
   std::vector<StudyCell> cells;
   std::map<std::string, std::string> settings;  // of the cell with each slug
-  for (std::size_t number = 0; number < count; ++number) {
-    StudyCell cell = combination(plan, number);
-    const Configuration written = cell.configuration;
-    resolve_formulas(plan, cell);
-    if (!is_allowed(plan, cell)) continue;
+  const auto add = [&](StudyCell cell, const Configuration& written) {
     check_values(plan, cell, written, options);
     cell.slug = slug_of(cell.varied);
     const auto [same, is_new] = settings.emplace(cell.slug, to_text(cell.configuration));
-    if (is_new) {
-      cells.push_back(std::move(cell));
-    } else if (same->second != to_text(cell.configuration)) {
+    if (!is_new && same->second != to_text(cell.configuration)) {
       bad_input("{}: two cells would both be called {}, one with {}, the other with {}; give them different labels",
                 plan.file, cell.slug, same->second, to_text(cell.configuration));
     }
-  }
-  if (cells.empty())
+    if (is_new) cells.push_back(std::move(cell));
+  };
+  Combinations(plan, add).visit_all();
+  if (cells.empty()) {
+    std::size_t count = 1;
+    for (const Axis& axis : plan.axes) count *= axis.choices.size();
     bad_input("{}: the constraints leave none of its {} combinations on this machine", plan.file, count);
+  }
   return cells;
 }
 
