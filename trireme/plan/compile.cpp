@@ -322,6 +322,7 @@ Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backe
   if (options.fuse) plan = fuse_operations(std::move(plan), backend.masks_from_src());
   VariableOwners owners = options.owners, owners_of_statistics;
   if (options.stages != nullptr) {  // what one update writes belongs to one part
+    plan = divide_averages(std::move(plan), divide(*plan.graph, options.stages->cuts), *options.stages);
     const Parts parts = divide(*plan.graph, options.stages->cuts);
     owners = owners_by_part(plan, parts, owners);
     owners_of_statistics = owners_by_part(plan, parts, {});

@@ -47,6 +47,10 @@ std::vector<bool> crossing_nodes(const Graph& graph, const Parts& parts);
 // What one update writes belongs to one part, and its gradients are complete in one phase.
 VariableOwners owners_by_part(const PlanGraph& graph, const Parts& parts, const VariableOwners& owners);
 
+// Moving averages of micro-batches, by the workers of a stage: each takes its own micro-batches, and the mean of the
+// workers' values is what one process has that takes all of them in order. For a graph as divided.
+PlanGraph divide_averages(PlanGraph plan, const Parts& parts, const StageOptions& stages);
+
 // Where a part of what the fetches need may begin, as a backend sees the graph, in order.
 std::vector<std::string> possible_cuts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend);
 
