@@ -220,9 +220,11 @@ TEST(Trace, OfAPipelineShowsTasksMessagesAndBubbles) {
     EXPECT_GT(share, 0);
     EXPECT_LT(share, 1);
   }
-  std::ofstream(plan) << pipeline;  // runs the same again
+  std::ofstream(plan) << pipeline;  // is a file for --parallel
   const train::PipelineConfig again = train::resolve_pipeline({.parallel = plan}, 2);
   EXPECT_EQ(again.replicas, (std::vector{1, 1}));
+  EXPECT_EQ(again.micro_batches, kMicroBatches);
+  EXPECT_EQ(again.kind, PipelineKind::zero_bubble);
   EXPECT_EQ(again.cuts, std::vector{pipeline["cuts"][0].at("at").get<std::string>()});
 }
 

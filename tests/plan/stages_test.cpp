@@ -161,7 +161,6 @@ TEST_F(Stages, KnowHowManyBytesCrossTheirCuts) {
   }
 }
 
-// Inside a block, what the shortcut carries is needed on both sides, forward and backward.
 // As devices need that have no tags.
 TEST_F(Stages, ReceiveInTheOrderInWhichOthersSend) {
   using Names = std::vector<std::string>;
@@ -182,6 +181,7 @@ TEST_F(Stages, ReceiveInTheOrderInWhichOthersSend) {
   }
 }
 
+// Inside a block, what the shortcut carries is needed on both sides, forward and backward.
 TEST_F(Stages, MayBeginAnywhere) {
   const Network network("resnet20");
   const std::vector<std::string> places = choose_cuts(network.graph, network.fetches, *backend_, 24);

@@ -17,11 +17,6 @@ namespace {
 // Results of constants alone are kept between runs up to this size; larger ones are cheaper to recompute.
 constexpr std::int64_t kKeepConstantBytes = 1 << 20;
 
-bool is_source(const Node& node) {
-  return node.as<op::Placeholder>() != nullptr || node.as<op::Variable>() != nullptr ||
-         node.as<op::Constant>() != nullptr;
-}
-
 class Compiler {
  public:
   Compiler(PlanGraph graph, const Backend& backend, const CompileOptions& options, VariableLayouts& layouts)

@@ -13,11 +13,6 @@
 namespace trireme {
 namespace {
 
-bool is_source(const Node& node) {
-  return node.as<op::Placeholder>() != nullptr || node.as<op::Variable>() != nullptr ||
-         node.as<op::Constant>() != nullptr;
-}
-
 class Divider {
  public:
   Divider(const Graph& graph, const std::vector<std::string>& cuts, const std::unordered_map<NodeId, NodeId>& copies)
@@ -241,11 +236,6 @@ PlanGraph as_seen_by(const Backend& backend, const Graph& graph, std::span<const
 }
 
 }  // namespace
-
-int StageOptions::rank_of(int stage_of_rank, int micro_batch) const {
-  const PipelineShape& shape = order.shape;
-  return shape.workers_from(0) - shape.workers_from(stage_of_rank) + micro_batch % shape.replicas_of(stage_of_rank);
-}
 
 Parts divide(const Graph& graph, const std::vector<std::string>& cuts,
              const std::unordered_map<NodeId, NodeId>& copies) {

@@ -22,9 +22,6 @@ struct StageOptions {
   // The worker to compile for.
   int stage = 0;
   int replica = 0;
-
-  // Ranks are numbered stage by stage.
-  int rank_of(int stage_of_rank, int micro_batch) const;
 };
 
 enum class Phase : std::uint8_t { forward, backward, weights };  // weights: what only updates of variables need

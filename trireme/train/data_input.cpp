@@ -76,7 +76,7 @@ void DataInput::start(const StepConfig& config, const std::vector<int>& processo
                       perf::Recorder* recorder) {
   options_.batch_size = config.images_per_run();
   if (const PipelineConfig& pipeline = config.distribution.pipeline; pipeline.is_used()) {
-    const PipelineConfig::Place place = pipeline.place_of(options_.rank);
+    const PipelineShape::Place place = pipeline.place_of(options_.rank);
     options_.rank = place.replica;
     options_.ranks = place.replicas;
   }
