@@ -194,6 +194,22 @@ TEST_F(Stages, MayBeginAnywhere) {
   }
 }
 
+// As PipeDream's "15-1": many workers share the convolutions; the matrices, which have large gradients and little to
+// compute, are in the stage of one. They would be shared if the gradients' sum cost nothing, over many micro-batches.
+TEST_F(Stages, OfFewerWorkersGetTheMatrices) {
+  for (const auto& [name, workers] : {std::pair("alexnet", 3), std::pair("vgg16", 15)}) {
+    const Network network(name);
+    const auto share_of_one = [&, shared_by = workers](int micro_batches) {
+      const auto cuts = choose_cuts(network.graph, network.fetches, *backend_, 2, {shared_by, 1}, micro_batches);
+      const auto work = work_of_parts(network.graph, network.fetches, *backend_, cuts);
+      return static_cast<double>(work[1].variable_bytes) /
+             static_cast<double>(work[0].variable_bytes + work[1].variable_bytes);
+    };
+    EXPECT_GT(share_of_one(30), 0.85) << name;
+    EXPECT_LT(share_of_one(1'000'000), 0.5) << name;
+  }
+}
+
 TEST_F(Stages, HaveEachVariableOnceAndTheSameNetwork) {
   const Network network("resnet20");
   const auto programs = compile_all(network, cut(network, PipelineKind::interleaved, {1, 1}, 4));

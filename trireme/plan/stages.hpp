@@ -51,10 +51,10 @@ PlanGraph divide_averages(PlanGraph plan, const Parts& parts, const StageOptions
 // Where a part of what the fetches need may begin, as a backend sees the graph, in order.
 std::vector<std::string> possible_cuts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend);
 
-// Cuts that make the most expensive part as cheap as possible; workers: that share a part's work, empty: one each.
-// Error(bad_input) if there are not enough places.
+// Cuts that make the most expensive part as cheap as possible; workers: that share a part's work and sum its gradients
+// once per step, empty: one each. Error(bad_input) if there are not enough places.
 std::vector<std::string> choose_cuts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
-                                     int parts, const std::vector<int>& workers = {});
+                                     int parts, const std::vector<int>& workers = {}, int micro_batches = 1);
 
 // What a part of a graph does for one micro-batch.
 struct PartWork {

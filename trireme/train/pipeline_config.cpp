@@ -167,8 +167,9 @@ std::shared_ptr<const StageOptions> stage_options(const PipelineConfig& config, 
   std::vector<int> workers;  // [part]
   for (int chunk = 0; chunk < chunks; ++chunk)
     workers.insert(workers.end(), config.replicas.begin(), config.replicas.end());
-  options->cuts =
-      config.cuts.empty() ? choose_cuts(graph, fetches, backend, config.stages() * chunks, workers) : config.cuts;
+  options->cuts = config.cuts.empty()
+                      ? choose_cuts(graph, fetches, backend, config.stages() * chunks, workers, config.micro_batches)
+                      : config.cuts;
   options->order = make_pipeline_order(config.kind, {.stages = config.stages(),
                                                      .micro_batches = config.micro_batches,
                                                      .chunks = chunks,
