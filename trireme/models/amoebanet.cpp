@@ -3,6 +3,7 @@
 // GPipe's counts, a normal cell returns its states 0, 3, 4 and 6; the paper draws 4, 5 and 6. No auxiliary head, no
 // dropped paths.
 #include <optional>
+#include <utility>
 
 #include "trireme/models/branches.hpp"
 #include "trireme/models/networks.hpp"
@@ -138,8 +139,7 @@ Tensor amoebanet_d(LayerBuilder& layers, Tensor images, int cells, std::int64_t 
   const auto add = [&](const Cell& cell) {
     const LayerBuilder::Scope scope(layers, "cell" + std::to_string(++number));
     if (&cell == &kReduction) channels *= 2;
-    State next{builder.add(cell, before, before_that, channels)};
-    before_that = std::exchange(before, std::move(next));
+    before_that = std::exchange(before, State{builder.add(cell, before, before_that, channels)});
   };
   add(kReduction);
   for (int stage = 0; stage < 3; ++stage) {
