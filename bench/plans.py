@@ -33,8 +33,8 @@ def options_of(plan, number, folder):
     if "stages" not in plan:
         return ["--parallel", "data"]
     path = pathlib.Path(folder) / f"plan-{number}.json"
-    path.write_text(json.dumps({"stages": plan["stages"]}))
-    return ["--parallel", str(path), "--micro-batches", str(plan["micro_batches"]), "--schedule", plan["schedule"]]
+    path.write_text(json.dumps({key: plan[key] for key in ("stages", "micro_batches", "schedule")}))
+    return ["--parallel", str(path)]
 
 
 def name_of(plan):

@@ -82,10 +82,9 @@ void list_models(const ModelsOptions& options) {
                    fmt::format("{:.3f}", network->counts.forward_macs / 1e9), info.description});
   }
   if (options.json) return print(list);
-  fmt::print(
-      "{}resnet<9n+2>_v2 such as resnet29_v2 and resnet1001_v2: Keras' CIFAR-10 ResNet v2 of any depth\n"
-      "\nLayers of a network: trireme models --model NAME; its plan: trireme models --model NAME --plan\n",
-      table.text());
+  fmt::print("{}\n", table.text());
+  for (const NetworkFamily& family : network_families()) fmt::print("{}: {}\n", family.names, family.description);
+  fmt::print("\nLayers of a network: trireme models --model NAME; its plan: trireme models --model NAME --plan\n");
 }
 
 struct Layer {

@@ -132,6 +132,22 @@ TEST(Pipeline, BatchesDoNotDependOnThreadsPrefetchingOrMemory) {
   }
 }
 
+TEST(Pipeline, LabelsAloneAreThoseOfTheImages) {
+  const auto dataset = std::make_shared<MemoryDataset>(jpeg_samples(20));
+  PipelineOptions options;
+  options.batch_size = 6;
+  options.preprocessing.size = 24;
+  Pipeline complete(dataset, options);
+  const Collected expected = collect(complete, 8);
+  std::vector<Sample> broken = jpeg_samples(20);
+  for (Sample& sample : broken) sample.bytes.resize(1);
+  options.labels_only = true;
+  Pipeline labels(std::make_shared<MemoryDataset>(broken), options);
+  const Collected found = collect(labels, 8);
+  EXPECT_EQ(found.labels, expected.labels);
+  EXPECT_TRUE(found.images.empty());
+}
+
 TEST(Pipeline, SaysWhenABatchIsThere) {
   const auto dataset = std::make_shared<MemoryDataset>(small_samples(50));
   PipelineOptions options = small_options();

@@ -220,10 +220,45 @@ TEST(Trace, OfAPipelineShowsTasksMessagesAndBubbles) {
     EXPECT_GT(share, 0);
     EXPECT_LT(share, 1);
   }
-  std::ofstream(plan) << pipeline;  // runs the same again
+  std::ofstream(plan) << pipeline;  // is a file for --parallel
   const train::PipelineConfig again = train::resolve_pipeline({.parallel = plan}, 2);
   EXPECT_EQ(again.replicas, (std::vector{1, 1}));
+  EXPECT_EQ(again.micro_batches, kMicroBatches);
+  EXPECT_EQ(again.kind, PipelineKind::zero_bubble);
   EXPECT_EQ(again.cuts, std::vector{pipeline["cuts"][0].at("at").get<std::string>()});
+}
+
+TEST(Trace, OfAPipelineShowsThatOnlyItsEndsReadInput) {
+  if (!has_mpi()) GTEST_SKIP() << "needs MPI";
+  const TemporaryFolder folder;
+  write_idx(folder.path(), 100);
+  const std::string path = folder / "trace.json";
+  LaunchedJob job({"--workers",
+                   "3",
+                   "--oversubscribe",
+                   "--",
+                   "bench",
+                   "--model",
+                   "mnist",
+                   "--batch-size",
+                   "4",
+                   "--autotune",
+                   "off",
+                   "--parallel",
+                   "pipeline:3",
+                   "--data-dir",
+                   folder.path().string(),
+                   "--num-warmup-batches",
+                   "1",
+                   "--num-batches",
+                   "3",
+                   "--trace",
+                   path});
+  expect_success(job);
+  const TraceFile trace = report::read_trace(path);
+  ASSERT_EQ(trace.ranks.size(), 3u);
+  for (const TraceRank& rank : trace.ranks)
+    EXPECT_EQ(kinds_of(rank).contains(SpanKind::decode), rank.rank != 1) << rank.rank;
 }
 
 // The groups of cores wait for each other before updates and in the middle of batch norm.

@@ -72,6 +72,7 @@ const Expected kTable[] = {
     {"resnet56", 11, 853'083, 167, 0.125},
     {"resnet110", 11, 1'728'027, 329, 0.253},
     {"alexnet_cifar", 11, 1'756'619, 10, 0.033},
+    {"amoebanet_d_18_208", 1000, 81'505'540, 831, 10.019},  // all three by a program of its own; see also below
 };
 
 std::string test_name(const testing::TestParamInfo<Expected>& info) {
@@ -124,14 +125,47 @@ TEST(CountsOfResnetV2, FollowFromV1) {
 
 // ResNet v2 with 29 layers: the number that Keras prints; deeper ones: counted by a program of its own.
 TEST(KerasResnets, HaveTheCountsOfKeras) {
-  for (const auto& [name, parameters] : {std::pair("resnet29_v2", 843'786), std::pair("resnet110_v2", 3'302'442),
-                                         std::pair("resnet1001_v2", 30'347'658)}) {
+  for (const auto& [name, parameters] :
+       {std::pair("resnet29_v2", 843'786), std::pair("resnet110_v2", 3'302'442), std::pair("resnet1001_v2", 30'347'658),
+        std::pair("resnet5000_v2", 151'641'354)}) {
     Graph graph;
     EXPECT_EQ(count(graph, build_model(graph, name, {.batch_size = 1})).parameters, parameters) << name;
   }
   EXPECT_EQ(&find_model("resnet29_v2"), &find_model("resnet29_v2"));
   EXPECT_NE(find_model("resnet101_v2").image_size, 32) << "ImageNet's has this name";
   EXPECT_THROW(find_model("resnet30_v2"), Error);
+}
+
+TEST(KerasResnets, HyparFlowsResnet5000Has4997Layers) {
+  Graph graph;
+  build_model(graph, "resnet5000_v2", {.batch_size = 1});
+  // The convolutions on the way through and the classifier; those of the three shortcuts do not count.
+  int layers = 1 - 3;
+  for (const Node& node : graph.nodes()) layers += node.as<op::Convolution>() != nullptr ? 1 : 0;
+  EXPECT_EQ(layers, 4997);
+  EXPECT_NE(find_model("resnet5000_v2").description.find("4997 layers"), std::string::npos);
+}
+
+// In millions of parameters, with 1000 classes. torchgpipe's counts to the printed digits (its memory benchmark), which
+// leaves out the auxiliary head as this library does; GPipe's (Huang et al., table 1) within 3 %: it prints 1.8
+// billion.
+TEST(AmoebaNets, HaveThePublishedCounts) {
+  struct Case {
+    const char* name;
+    double torchgpipe, printed_to, gpipe;
+  };
+  for (const Case& c : {Case{"amoebanet_d_18_208", 81.5, 0.05, 82}, Case{"amoebanet_d_18_416", 319.0, 0.05, 318},
+                        Case{"amoebanet_d_18_544", 542.7, 0.05, 542}, Case{"amoebanet_d_36_544", 1'060, 5, 1'050},
+                        Case{"amoebanet_d_72_512", 1'840, 5, 1'800}}) {
+    Graph graph;
+    const double millions =
+        static_cast<double>(count(graph, build_model(graph, c.name, {.batch_size = 1})).parameters) / 1e6;
+    EXPECT_NEAR(millions, c.torchgpipe, c.printed_to) << c.name;
+    EXPECT_NEAR(millions, c.gpipe, 0.03 * c.gpipe) << c.name;
+  }
+  for (const char* name :
+       {"amoebanet_d_18", "amoebanet_d_17_208", "amoebanet_d_18_20", "amoebanet_d_", "amoebanet_d_0_8"})
+    EXPECT_THROW(find_model(name), Error) << name;
 }
 
 TEST(CountsOfClasses, ChangeTheClassifierAlone) {

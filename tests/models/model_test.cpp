@@ -56,6 +56,16 @@ TEST(FindModel, SuggestsTheNearestAndListsAll) {
   for (const Network& info : model_list()) EXPECT_NE(message.find(info.name), std::string::npos) << info.name;
 }
 
+TEST(FindModel, TakesAnotherImageSize) {
+  const Network& large = find_model("vgg16@512");
+  EXPECT_EQ(large.name, "vgg16@512");
+  EXPECT_EQ(large.image_size, 512);
+  EXPECT_EQ(large.classes, find_model("vgg16").classes);
+  EXPECT_EQ(find_model("amoebanet_d_3_16@512").image_size, 512);
+  for (const char* name : {"vgg16@", "vgg16@0", "vgg16@-1", "vgg16@99999", "vgg17@64", "@64"})
+    EXPECT_NE(find_error(name).find("<model>@<size>"), std::string::npos) << name;
+}
+
 TEST(FindModel, SeesThroughOtherSpellings) {
   EXPECT_NE(find_error("ResNet-101").find("did you mean 'resnet101'?"), std::string::npos);
   EXPECT_NE(find_error("Inception_V3").find("did you mean 'inception3'?"), std::string::npos);
@@ -166,12 +176,18 @@ TEST_P(EveryModel, VariablesHaveUniqueNamesThatInferenceShares) {
 std::string test_name(const testing::TestParamInfo<Network>& info) {
   std::string name = info.param.name;
   for (char& c : name) {
-    if (c == '.') c = '_';
+    if (c == '.' || c == '@') c = '_';
   }
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EveryModel, testing::ValuesIn(model_list()), test_name);
+std::vector<Network> listed_and_of_families() {
+  std::vector<Network> networks = model_list();
+  for (const char* name : {"resnet29_v2", "amoebanet_d_3_16", "vgg16@64"}) networks.push_back(find_model(name));
+  return networks;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EveryModel, testing::ValuesIn(listed_and_of_families()), test_name);
 
 }  // namespace
 }  // namespace trireme

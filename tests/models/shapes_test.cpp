@@ -49,7 +49,11 @@ INSTANTIATE_TEST_SUITE_P(
         Stated{"resnet50", "pool1", 64, 56}, Stated{"resnet50", "stage1/block3/relu", 256, 56},
         Stated{"resnet50", "stage2/block1/conv1/relu", 128, 28},
         Stated{"resnet50_v1.5", "stage2/block1/conv1/relu", 128, 56}, Stated{"resnet50", "stage4/block3/relu", 2048, 7},
-        Stated{"resnet20", "stage2/block1/shortcut", 32, 16}, Stated{"resnet110", "stage3/block18/relu", 64, 8}));
+        Stated{"resnet20", "stage2/block1/shortcut", 32, 16}, Stated{"resnet110", "stage3/block18/relu", 64, 8},
+        Stated{"vgg16@512", "stage5/pool1", 512, 16}, Stated{"amoebanet_d_3_16", "cell1/concat", 24, 56},
+        Stated{"amoebanet_d_3_16", "cell3/concat", 64, 28}, Stated{"amoebanet_d_3_16", "cell7/concat", 256, 7},
+        Stated{"amoebanet_d_3_16@331", "cell2/concat", 48, 42},
+        Stated{"amoebanet_d_3_16@331", "cell7/concat", 256, 11}));
 
 }  // namespace
 }  // namespace trireme

@@ -197,7 +197,8 @@ TEST_P(Pipeline, GivesTheSameBitsAsOneProcess) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Pipeline, testing::Values("mnist", "resnet20", "resnet29_v2"));
+INSTANTIATE_TEST_SUITE_P(Networks, Pipeline,
+                         testing::Values("mnist", "resnet20", "resnet29_v2", "amoebanet_d_3_16@64"));
 
 TEST(RecomputingPipeline, GivesTheSameBitsAsOneProcess) {
   for (const Recompute recompute : {Recompute::cheap, Recompute::full}) {

@@ -43,6 +43,20 @@ TEST(PipelineOrder, EveryTaskIsDoneOnceInAnOrderThatEnds) {
   }
 }
 
+TEST(PipelineShape, NumbersWorkersStageByStage) {
+  const PipelineShape shape{.stages = 3, .micro_batches = 6, .replicas = {3, 1, 2}};
+  int worker = 0;
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    for (int replica = 0; replica < shape.replicas_of(stage); ++replica, ++worker) {
+      const PipelineShape::Place place = shape.place_of(worker);
+      EXPECT_EQ(place.stage, stage) << worker;
+      EXPECT_EQ(place.replica, replica) << worker;
+      EXPECT_EQ(place.replicas, shape.replicas_of(stage)) << worker;
+      EXPECT_EQ(shape.worker_of(stage, replica + 6), worker) << "micro-batches take turns";
+    }
+  }
+}
+
 // One process sums gradients in the order of the micro-batches; so must each part.
 TEST(PipelineOrder, MicroBatchesFollowEachOtherInEveryKindOfTask) {
   for (const PipelineKind kind : kKinds) {

@@ -161,7 +161,6 @@ TEST_F(Stages, KnowHowManyBytesCrossTheirCuts) {
   }
 }
 
-// Inside a block, what the shortcut carries is needed on both sides, forward and backward.
 // As devices need that have no tags.
 TEST_F(Stages, ReceiveInTheOrderInWhichOthersSend) {
   using Names = std::vector<std::string>;
@@ -182,6 +181,7 @@ TEST_F(Stages, ReceiveInTheOrderInWhichOthersSend) {
   }
 }
 
+// Inside a block, what the shortcut carries is needed on both sides, forward and backward.
 TEST_F(Stages, MayBeginAnywhere) {
   const Network network("resnet20");
   const std::vector<std::string> places = choose_cuts(network.graph, network.fetches, *backend_, 24);
@@ -191,6 +191,22 @@ TEST_F(Stages, MayBeginAnywhere) {
                                  .order = make_pipeline_order(kind, {.stages = 3, .micro_batches = 5})};
       EXPECT_TRUE(ends(compile_all(network, options))) << places[i] << " " << to_string(kind);
     }
+  }
+}
+
+// As PipeDream's "15-1": many workers share the convolutions; the matrices, which have large gradients and little to
+// compute, are in the stage of one. They would be shared if the gradients' sum cost nothing, over many micro-batches.
+TEST_F(Stages, OfFewerWorkersGetTheMatrices) {
+  for (const auto& [name, workers] : {std::pair("alexnet", 3), std::pair("vgg16", 15)}) {
+    const Network network(name);
+    const auto share_of_one = [&, shared_by = workers](int micro_batches) {
+      const auto cuts = choose_cuts(network.graph, network.fetches, *backend_, 2, {shared_by, 1}, micro_batches);
+      const auto work = work_of_parts(network.graph, network.fetches, *backend_, cuts);
+      return static_cast<double>(work[1].variable_bytes) /
+             static_cast<double>(work[0].variable_bytes + work[1].variable_bytes);
+    };
+    EXPECT_GT(share_of_one(30), 0.85) << name;
+    EXPECT_LT(share_of_one(1'000'000), 0.5) << name;
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/plan/pipeline_order.hpp"
 #include "trireme/report/trace_writer.hpp"
 
 namespace trireme::report {
@@ -218,6 +219,49 @@ TEST(TraceAnalysis, BubblesOfStagesAreCountedAndAllAddsUp) {
   EXPECT_NE(text.find("bubble share"), std::string::npos) << text;
   EXPECT_NE(text.find("30.0 %"), std::string::npos) << text;
   EXPECT_EQ(to_text(two_ranks().analysis()).find("bubble"), std::string::npos);
+}
+
+// A step of stages with equal layers, in virtual time, as a run would trace it: the bubbles of the formulas.
+TEST(TraceAnalysis, BubblesOfEqualStagesAreThoseOfTheFormulas) {
+  const auto traced_share = [](PipelineKind kind, int stages, int micro_batches) {
+    const PipelineOrder order = make_pipeline_order(kind, {.stages = stages, .micro_batches = micro_batches});
+    const std::vector<double> each(static_cast<std::size_t>(stages), 1);
+    const PipelineTimes times = predict(order, {.forward = each, .backward = each, .weights = each});
+    HandMadeTrace trace(stages);
+    for (int stage = 0; stage < stages; ++stage) {
+      trace.name_thread(stage, 2, "stage " + std::to_string(stage));
+      trace.add_step(stage, 0, times.total);
+      double end = 0;
+      const auto add_bubble = [&](double until) {
+        if (until > end) trace.add(stage, 2, "bubble", end, until, "bubble", {{"waits for", "another stage"}});
+      };
+      const auto index = static_cast<std::size_t>(stage);
+      for (std::size_t i = 0; i < order.tasks[index].size(); ++i) {
+        const PipelineOrder::Task& task = order.tasks[index][i];
+        const PipelineTimes::Span& span = times.tasks[index][i];
+        add_bubble(span.start);
+        trace.add(stage, 2, "task", span.start, span.end,
+                  std::string(to_string(task.kind)) + " " + std::to_string(task.micro_batch));
+        end = span.end;
+      }
+      add_bubble(times.total);
+    }
+    const TraceAnalysis analysis = trace.analysis();
+    EXPECT_EQ(std::ssize(analysis.stages), stages);
+    double sum = 0;
+    for (const StageTime& stage : analysis.stages) {
+      EXPECT_NEAR(stage.forward + stage.backward + stage.weights + stage.bubble, stage.step, 1e-6);
+      sum += stage.bubble_share();
+    }
+    return sum / stages;
+  };
+  for (const int stages : {2, 4}) {
+    for (const int micro_batches : {4, 16}) {
+      const double formula = (stages - 1.0) / (micro_batches + stages - 1.0);
+      EXPECT_NEAR(traced_share(PipelineKind::one_forward, stages, micro_batches), formula, 0.05 * formula);
+      EXPECT_LT(traced_share(PipelineKind::zero_bubble, stages, micro_batches), 0.95 * formula);
+    }
+  }
 }
 
 // Two stages of two workers each: bucket 1 of a stage is not that of the other.

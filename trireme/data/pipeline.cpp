@@ -145,6 +145,7 @@ class SampleSource {
           "{}: label {} in the data set, but the network has {} classes: labels must be 0 to {}; raise --num-classes",
           dataset_->where(index), sample.label, options_.classes, options_.classes - 1);
     }
+    if (options_.labels_only) return sample.label;
     try {
       worker.preprocessor.run(sample, random_key, out);
     } catch (const Error& error) {
@@ -169,8 +170,9 @@ class Pipeline::Workers {
   Workers(std::shared_ptr<const Dataset> dataset, const PipelineOptions& options)
       : options_(checked(options)),
         source_(std::move(dataset), options_),
-        image_elements_(std::int64_t{options.preprocessing.channels} * options.preprocessing.size *
-                        options.preprocessing.size) {
+        image_elements_(options.labels_only ? 0
+                                            : std::int64_t{options.preprocessing.channels} *
+                                                  options.preprocessing.size * options.preprocessing.size) {
     const Preprocessor check(options.preprocessing);
     if (options.recorder != nullptr) {
       label_ = options.recorder->label({.name = "image", .kind = perf::SpanKind::decode});

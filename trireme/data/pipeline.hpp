@@ -32,13 +32,14 @@ struct PipelineOptions {
   std::int64_t cache_bytes = 0;      // for undecoded samples kept in memory
   std::int64_t max_bad_samples = 0;  // this many are skipped and reported; one more is an error
   bool replace_bad = true;           // false: a broken sample becomes zeros with label -1
+  bool labels_only = false;          // batches without images: they are not decoded, so broken ones are not found
   std::function<void(const std::string&)> on_bad_sample = {};  // called by next(), once per sample
   std::function<void()> start_thread = {};  // called first on each thread, for example to pin it; nice is 10
   perf::Recorder* recorder = nullptr;       // gets a span per sample; null: no trace
 };
 
 struct Batch {
-  std::span<const float> images;  // batch x channels x size x size, or channels last
+  std::span<const float> images;  // batch x channels x size x size, or channels last; none with labels_only
   std::span<const std::int32_t> labels;
   std::int64_t valid = 0;  // samples before the end; the rest of the batch is zeros with label -1
   std::int64_t first = 0;  // position of its global batch in the sequence

@@ -9,6 +9,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/nearest_name.hpp"
 #include "trireme/base/parse.hpp"
+#include "trireme/models/families.hpp"
 #include "trireme/models/networks.hpp"
 
 namespace trireme {
@@ -17,7 +18,7 @@ namespace {
 using networks::ResnetVersion;
 
 constexpr float kAuxiliaryLossWeight = 0.4f;
-constexpr int kDeepest = 100'001;  // layers
+constexpr int kLargestImage = 1 << 14;
 
 using Build = std::function<Tensor(LayerBuilder&, Tensor)>;
 
@@ -75,29 +76,25 @@ std::deque<Network>& table() {
   return all;
 }
 
-// Keras' ResNet v2 of any depth 9n + 2, made when it is first asked for: "resnet1001_v2".
-const Network* find_keras_resnet(std::string_view name) {
+// The networks whose names have numbers are made when they are first asked for.
+const Network* find(std::string_view name) {
   static std::deque<Network> made;
   static std::mutex mutex;
-  constexpr std::string_view kBegin = "resnet", kEnd = "_v2";
-  if (!name.starts_with(kBegin) || !name.ends_with(kEnd) || name.size() <= kBegin.size() + kEnd.size()) return nullptr;
-  const auto depth = parse_number<int>(name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size()));
-  if (!depth || *depth < 11 || *depth > kDeepest || *depth % 9 != 2) return nullptr;
-  const std::lock_guard lock(mutex);
-  const auto found = std::ranges::find(made, name, &Network::name);
-  if (found != made.end()) return &*found;
-  return &made.emplace_back(Network{.name = std::string(name),
-                                    .description = fmt::format("Keras' CIFAR-10 ResNet v2 with {} layers", *depth),
-                                    .image_size = 32,
-                                    .classes = 10,
-                                    .build = [blocks = (*depth - 2) / 9](LayerBuilder& layers, Tensor images) {
-                                      return networks::keras_resnet_v2(layers, images, blocks);
-                                    }});
-}
-
-const Network* find(std::string_view name) {
   const auto found = std::ranges::find(table(), name, &Network::name);
-  return found == table().end() ? find_keras_resnet(name) : &*found;
+  if (found != table().end()) return &*found;
+  std::optional<Network> network = networks::find_in_families(name);
+  if (const std::size_t at = name.rfind('@'); at != std::string_view::npos) {
+    const Network* const base = find(name.substr(0, at));
+    const auto size = parse_number<int>(name.substr(at + 1));
+    if (base == nullptr || !size || *size < 1 || *size > kLargestImage) return nullptr;
+    network = *base;
+    network->name = name;
+    network->image_size = *size;
+  }
+  if (!network) return nullptr;
+  const std::lock_guard lock(mutex);
+  const auto before = std::ranges::find(made, name, &Network::name);
+  return before != made.end() ? &*before : &made.emplace_back(*std::move(network));
 }
 
 // Number of the library's own networks in the table.
@@ -152,8 +149,9 @@ const Network& find_model(std::string_view name) {
   if (const Network* const found = find(name); found != nullptr) return *found;
   std::vector<std::string> names;
   for (const Network& network : table()) names.push_back(network.name);
-  bad_input("unknown model '{}'{} The models are: {}, and resnet<9n+2>_v2 such as resnet29_v2", name,
-            suggestion(name, names), fmt::join(names, ", "));
+  const std::string nearest = suggestion(name, names);
+  for (const NetworkFamily& family : network_families()) names.emplace_back(family.names);
+  bad_input("unknown model '{}'{} The models are: {}", name, nearest, fmt::join(names, ", "));
 }
 
 Model build_model(Graph& graph, std::string_view name, const ModelOptions& options) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,7 +51,13 @@ struct Model {
 void add_network(Network network);
 void set_network(Network network);  // replaces an earlier added one of this name
 
-std::vector<Network> model_list();                 // in order of registration
+std::vector<Network> model_list();  // in order of registration; without families
+
+struct NetworkFamily {
+  std::string_view names, description;
+};
+std::span<const NetworkFamily> network_families();
+
 const Network& find_model(std::string_view name);  // Error(bad_input) suggests the nearest and lists all
 Model build_model(Graph& graph, std::string_view name, const ModelOptions& options);
 

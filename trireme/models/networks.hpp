@@ -29,5 +29,7 @@ enum class ResnetVersion : std::uint8_t { v1, v1_5, v2 };
 Tensor resnet(LayerBuilder& layers, Tensor images, const Four& depths, ResnetVersion version);
 Tensor cifar_resnet(LayerBuilder& layers, Tensor images, int blocks_per_stage);
 Tensor keras_resnet_v2(LayerBuilder& layers, Tensor images, int blocks_per_stage);
+// cells: a multiple of 3, besides four that halve the image; filters: a multiple of 8.
+Tensor amoebanet_d(LayerBuilder& layers, Tensor images, int cells, std::int64_t filters);
 
 }  // namespace trireme::networks

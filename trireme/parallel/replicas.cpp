@@ -156,6 +156,14 @@ void Replicas::check_same_program(Session& session, const Executable& step) {
        other, line_at(first), line_at(second));
 }
 
+void Replicas::average_untrained(Session& session) {
+  const std::span<std::byte> own = session.variables().untrained_arena();
+  communicator_->set_context("averaging running statistics");
+  comm::all_reduce(*communicator_, {reinterpret_cast<float*>(own.data()), own.size() / sizeof(float)},
+                   comm::Reduction::mean);
+  session.variables().put(own);
+}
+
 void Replicas::restore_values(Session& session) {
   if (!is_served()) return broadcast_values(session);
   sync_->pull();

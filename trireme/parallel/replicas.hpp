@@ -63,6 +63,8 @@ class Replicas {
   void exchange_gradients(BatchSplit& step, const GradientOptions& options);
   // Collective: gives diverged replicas the values of rank 0 (with the optimizer state) or of the servers.
   void restore_values(Session& session);
+  // Collective: what is not trained, such as running statistics, becomes the mean over all replicas.
+  void average_untrained(Session& session);
   // Collective: Error(failed) naming rank and variable if trained values are not bitwise equal everywhere.
   void check_agreement(Session& session);
 

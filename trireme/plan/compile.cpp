@@ -17,11 +17,6 @@ namespace {
 // Results of constants alone are kept between runs up to this size; larger ones are cheaper to recompute.
 constexpr std::int64_t kKeepConstantBytes = 1 << 20;
 
-bool is_source(const Node& node) {
-  return node.as<op::Placeholder>() != nullptr || node.as<op::Variable>() != nullptr ||
-         node.as<op::Constant>() != nullptr;
-}
-
 class Compiler {
  public:
   Compiler(PlanGraph graph, const Backend& backend, const CompileOptions& options, VariableLayouts& layouts)
@@ -322,6 +317,7 @@ Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backe
   if (options.fuse) plan = fuse_operations(std::move(plan), backend.masks_from_src());
   VariableOwners owners = options.owners, owners_of_statistics;
   if (options.stages != nullptr) {  // what one update writes belongs to one part
+    plan = divide_averages(std::move(plan), divide(*plan.graph, options.stages->cuts), *options.stages);
     const Parts parts = divide(*plan.graph, options.stages->cuts);
     owners = owners_by_part(plan, parts, owners);
     owners_of_statistics = owners_by_part(plan, parts, {});

@@ -10,6 +10,12 @@
 
 namespace trireme {
 
+// Whether it has a value before any operation runs.
+inline bool is_source(const Node& node) {
+  return node.as<op::Placeholder>() != nullptr || node.as<op::Variable>() != nullptr ||
+         node.as<op::Constant>() != nullptr;
+}
+
 // Fusing: fewer, larger operations. The order matters: first batch norm is folded into convolutions (programs without
 // batch statistics), then bias, sum and ReLU join the operation before them, then the same for backward, then optimizer
 // updates and running statistics. update_bytes, owners: see CompileOptions; masks_from_src: see Backend.

@@ -113,7 +113,7 @@ class Clock {
       for (auto& each : *times) each.assign(count, kNever);
     }
     for (int stage = 0; stage < shape.stages; ++stage) {
-      first_worker_.push_back(static_cast<std::size_t>(shape.workers_from(0) - shape.workers_from(stage)));
+      first_worker_.push_back(static_cast<std::size_t>(shape.first_worker(stage)));
     }
     sends_until_.assign(static_cast<std::size_t>(shape.workers_from(0)), 0);
     receives_until_ = sends_until_;
@@ -197,6 +197,12 @@ int PipelineShape::workers_from(int stage) const {
   int workers = 0;
   for (int each = stage; each < stages; ++each) workers += replicas_of(each);
   return workers;
+}
+
+PipelineShape::Place PipelineShape::place_of(int worker) const {
+  int stage = 0;
+  while (stage + 1 < stages && worker >= first_worker(stage + 1)) ++stage;
+  return {.stage = stage, .replica = worker - first_worker(stage), .replicas = replicas_of(stage)};
 }
 
 PipelineOrder make_pipeline_order(PipelineKind kind, const PipelineShape& shape) {

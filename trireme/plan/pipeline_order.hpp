@@ -36,6 +36,16 @@ struct PipelineShape {
   int parts() const { return stages * chunks; }
   int replicas_of(int stage) const { return replicas.empty() ? 1 : replicas[static_cast<std::size_t>(stage)]; }
   int workers_from(int stage) const;  // of this stage and those behind it
+
+  // Workers are numbered stage by stage.
+  int first_worker(int stage) const { return workers_from(0) - workers_from(stage); }
+  int worker_of(int stage, int micro_batch) const { return first_worker(stage) + micro_batch % replicas_of(stage); }
+  struct Place {
+    int stage = 0;
+    int replica = 0;
+    int replicas = 1;
+  };
+  Place place_of(int worker) const;
 };
 
 // Without the updates, which follow a part's last task, and the transfers, which follow from the network. A worker does

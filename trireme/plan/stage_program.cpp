@@ -34,7 +34,7 @@ class StageProgram {
     std::vector<Block> blocks;
     for (const PipelineOrder::Task& task : tasks_of(options_.stage, options_.replica)) blocks.push_back(block_of(task));
     const auto ends = ends_of_sends(moves_of_all());
-    const auto& own_ends = ends[index(options_.rank_of(options_.stage, options_.replica))];
+    const auto& own_ends = ends[index(order_.shape.worker_of(options_.stage, options_.replica))];
     // A receive is posted one task early; the end of a send is waited for one task late, or later.
     for (std::size_t at = 0; at < blocks.size(); ++at) {
       if (at == 0) add_receives(blocks[0]);
@@ -264,8 +264,8 @@ class StageProgram {
       const auto move = [&](std::pair<int, int> tensor) {
         const int from = stage_of(index(producer_[index(tensor.first)]));
         return Move{.number = move_number(tensor, m),
-                    .from = options_.rank_of(from, m),
-                    .to = options_.rank_of(tensor.second, m)};
+                    .from = order_.shape.worker_of(from, m),
+                    .to = order_.shape.worker_of(tensor.second, m)};
       };
       TaskMoves& of_task = moves.emplace_back();
       for (const int id : arrivals_of(task, arrived)) of_task.arrivals.push_back(move({id, stage}));
@@ -294,7 +294,7 @@ class StageProgram {
   }
 
   int message(int buffer, int micro_batch, int to, int peer_stage) {
-    messages_.push_back({.peer = options_.rank_of(peer_stage, micro_batch),
+    messages_.push_back({.peer = order_.shape.worker_of(peer_stage, micro_batch),
                          .tag = tags_.at({buffer, to}),
                          .buffer = copy_of(buffer, micro_batch),
                          .name = fmt::format("{} of micro-batch {}", whole_.buffers[index(buffer)].name, micro_batch)});

@@ -13,11 +13,6 @@
 namespace trireme {
 namespace {
 
-bool is_source(const Node& node) {
-  return node.as<op::Placeholder>() != nullptr || node.as<op::Variable>() != nullptr ||
-         node.as<op::Constant>() != nullptr;
-}
-
 class Divider {
  public:
   Divider(const Graph& graph, const std::vector<std::string>& cuts, const std::unordered_map<NodeId, NodeId>& copies)
@@ -174,14 +169,20 @@ class Divider {
   std::vector<std::vector<NodeId>> consumers_;  // [node]
 };
 
-// A node at which a part may begin, and the work of forward before it: backward's is in proportion to it.
-struct CutPlace {
-  std::string name;
-  double before = 0;
+// What a part has of forward; backward's work is in proportion to it.
+struct Load {
+  double seconds = 0;
+  double variable_bytes = 0;  // trainable: as many of gradients
 };
 
-// `all`: of forward.
-std::vector<CutPlace> cut_places(const Graph& graph, double& all) {
+// A node at which a part may begin, and all before it.
+struct CutPlace {
+  std::string name;
+  Load before;
+};
+
+// `all`: of the whole network.
+std::vector<CutPlace> cut_places(const Graph& graph, Load& all) {
   const Parts whole = divide(graph, {});
   std::vector<CutPlace> places;
   std::vector<std::size_t> first_place(graph.nodes().size(), 0);  // of a variable: the place of its first reader
@@ -190,43 +191,57 @@ std::vector<CutPlace> cut_places(const Graph& graph, double& all) {
     if (place.part < 0 || place.phase != Phase::forward || is_source(node) || is_update(node.op)) continue;
     if (node.outputs[0].shape.rank() > 1) places.push_back({node.name, all});  // not the loss
     for (const Tensor& input : node.inputs) {
-      if (graph.node(input).as<op::Variable>() == nullptr) continue;
+      const auto* variable = graph.node(input).as<op::Variable>();
+      if (variable == nullptr) continue;
       std::size_t& first = first_place[static_cast<std::size_t>(input.node)];
-      if (first == 0) first = std::max<std::size_t>(places.size(), 1);
+      if (first == 0) {
+        first = std::max<std::size_t>(places.size(), 1);
+        if (variable->trainable) all.variable_bytes += static_cast<double>(input.type().bytes());
+      }
       if (places.size() <= first) continue;
       places.resize(first);  // all readers of a variable are in one part
       for (std::size_t& each : first_place) each = std::min(each, first);
     }
-    all += rough_seconds(node);
+    all.seconds += rough_seconds(node);
   }
   return places;
 }
 
-std::vector<std::string> balanced_cuts(const Graph& graph, int parts, std::vector<int> workers) {
-  double sum = 0;
-  const std::vector<CutPlace> places = cut_places(graph, sum);
+// About what a part takes for forward of a micro-batch, with its share of what its workers need to sum the gradients of
+// a step. Workers are divided by hand for links that are slow.
+double cost_of(const Load& begin, const Load& end, int workers, int micro_batches) {
+  constexpr double kLink = 1.25e8;  // bytes/s
+  constexpr double kBothWays = 3;   // forward and backward, in relation to forward
+  const double share = 1.0 / workers;
+  const double gradients = 2 * (1 - share) * (end.variable_bytes - begin.variable_bytes) / kLink;
+  return (end.seconds - begin.seconds) * share + gradients / (kBothWays * micro_batches);
+}
+
+std::vector<std::string> balanced_cuts(const Graph& graph, int parts, std::vector<int> workers, int micro_batches) {
+  Load all;
+  const std::vector<CutPlace> places = cut_places(graph, all);
   if (static_cast<int>(places.size()) < parts) {
     bad_input("{} parts: this network has only {} operations in which a part can begin", parts, places.size());
   }
   workers.resize(static_cast<std::size_t>(parts), 1);
-  // The smallest limit of work per worker that every part can keep to.
+  // The smallest limit that the cost of every part can keep to.
   const auto cuts_for = [&](double limit) {
     std::vector<std::size_t> cuts;
-    double begin = 0;
+    Load begin;
     for (std::size_t i = 1; i < places.size(); ++i) {
-      const double end = i + 1 < places.size() ? places[i + 1].before : sum;
+      const Load& end = i + 1 < places.size() ? places[i + 1].before : all;
       const std::size_t left = places.size() - i;  // as many parts as are left need a place each
       const auto missing =
           static_cast<std::size_t>(parts) - 1 - std::min(cuts.size(), static_cast<std::size_t>(parts) - 1);
-      const bool is_full = missing > 0 && end - begin > limit * workers[cuts.size()];
+      const bool is_full = missing > 0 && cost_of(begin, end, workers[cuts.size()], micro_batches) > limit;
       if ((is_full || left <= missing) && missing > 0) {
         cuts.push_back(i);
         begin = places[i].before;
       }
     }
-    return std::pair(cuts, sum - begin <= limit * workers.back());
+    return std::pair(cuts, cost_of(begin, all, workers.back(), micro_batches) <= limit);
   };
-  double low = 0, high = sum;
+  double low = 0, high = cost_of({}, all, 1, micro_batches) + cost_of({}, all, 1 << 20, micro_batches);
   for (int i = 0; i < 50; ++i) {
     const double middle = (low + high) / 2;
     (cuts_for(middle).second ? high : low) = middle;
@@ -241,11 +256,6 @@ PlanGraph as_seen_by(const Backend& backend, const Graph& graph, std::span<const
 }
 
 }  // namespace
-
-int StageOptions::rank_of(int stage_of_rank, int micro_batch) const {
-  const PipelineShape& shape = order.shape;
-  return shape.workers_from(0) - shape.workers_from(stage_of_rank) + micro_batch % shape.replicas_of(stage_of_rank);
-}
 
 Parts divide(const Graph& graph, const std::vector<std::string>& cuts,
              const std::unordered_map<NodeId, NodeId>& copies) {
@@ -285,16 +295,16 @@ double rough_seconds(const Node& node) {
 }
 
 std::vector<std::string> possible_cuts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend) {
-  double sum = 0;
+  Load all;
   std::vector<std::string> names;
-  for (const CutPlace& place : cut_places(*as_seen_by(backend, graph, fetches).graph, sum)) names.push_back(place.name);
+  for (const CutPlace& place : cut_places(*as_seen_by(backend, graph, fetches).graph, all)) names.push_back(place.name);
   if (!names.empty()) names.erase(names.begin());  // the network begins there
   return names;
 }
 
 std::vector<std::string> choose_cuts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
-                                     int parts, const std::vector<int>& workers) {
-  return balanced_cuts(*as_seen_by(backend, graph, fetches).graph, parts, workers);
+                                     int parts, const std::vector<int>& workers, int micro_batches) {
+  return balanced_cuts(*as_seen_by(backend, graph, fetches).graph, parts, workers, micro_batches);
 }
 
 std::vector<PartWork> work_of_parts(const Graph& whole, std::span<const Tensor> fetches, const Backend& backend,

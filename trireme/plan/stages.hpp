@@ -22,9 +22,6 @@ struct StageOptions {
   // The worker to compile for.
   int stage = 0;
   int replica = 0;
-
-  // Ranks are numbered stage by stage.
-  int rank_of(int stage_of_rank, int micro_batch) const;
 };
 
 enum class Phase : std::uint8_t { forward, backward, weights };  // weights: what only updates of variables need
@@ -47,13 +44,17 @@ std::vector<bool> crossing_nodes(const Graph& graph, const Parts& parts);
 // What one update writes belongs to one part, and its gradients are complete in one phase.
 VariableOwners owners_by_part(const PlanGraph& graph, const Parts& parts, const VariableOwners& owners);
 
+// Moving averages of micro-batches, by the workers of a stage: each takes its own micro-batches, and the mean of the
+// workers' values is what one process has that takes all of them in order. For a graph as divided.
+PlanGraph divide_averages(PlanGraph plan, const Parts& parts, const StageOptions& stages);
+
 // Where a part of what the fetches need may begin, as a backend sees the graph, in order.
 std::vector<std::string> possible_cuts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend);
 
-// Cuts that make the most expensive part as cheap as possible; workers: that share a part's work, empty: one each.
-// Error(bad_input) if there are not enough places.
+// Cuts that make the most expensive part as cheap as possible; workers: that share a part's work and sum its gradients
+// once per step, empty: one each. Error(bad_input) if there are not enough places.
 std::vector<std::string> choose_cuts(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
-                                     int parts, const std::vector<int>& workers = {});
+                                     int parts, const std::vector<int>& workers = {}, int micro_batches = 1);
 
 // What a part of a graph does for one micro-batch.
 struct PartWork {

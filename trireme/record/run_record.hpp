@@ -42,9 +42,9 @@ struct Task {
   int node = 0;                 // of the network test
 };
 
-// Of a pipeline. A file with it is one for --parallel, except with the schedule interleaved, which cuts by itself.
+// Of a pipeline. A file with it is one for --parallel.
 struct Stage {
-  std::string begins_at = {};  // node; empty: the images
+  std::string begins_at = {};  // node; empty: the images, or the schedule interleaved, which cuts by itself
   int replicas = 1;
 };
 struct Cut {

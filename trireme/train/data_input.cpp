@@ -72,18 +72,19 @@ void DataInput::check_suits(const StepConfig& config, bool goes_on) const {
             most > 0 ? fmt::format("--batch-size {} at most", most) : "use fewer workers");
 }
 
-void DataInput::start(const StepConfig& config, const std::vector<int>& processors, std::int64_t first,
-                      perf::Recorder* recorder) {
+void DataInput::start(const StepConfig& config, const Start& start) {
   options_.batch_size = config.images_per_run();
   if (const PipelineConfig& pipeline = config.distribution.pipeline; pipeline.is_used()) {
-    const PipelineConfig::Place place = pipeline.place_of(options_.rank);
+    const PipelineShape::Place place = pipeline.place_of(options_.rank);
     options_.rank = place.replica;
     options_.ranks = place.replicas;
   }
-  options_.first = first;
-  options_.recorder = recorder;
-  if (!processors.empty()) {
-    options_.start_thread = [processors] { std::ignore = perf::limit_thread(processors); };
+  options_.first = start.first;
+  options_.recorder = start.recorder;
+  // If records may be skipped, images tell which.
+  options_.labels_only = !start.needs_images && config_.max_bad_records == 0;
+  if (!start.processors.empty()) {
+    options_.start_thread = [processors = start.processors] { std::ignore = perf::limit_thread(processors); };
   }
   pipeline_ = std::make_unique<data::Pipeline>(dataset_, options_);
 }

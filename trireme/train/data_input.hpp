@@ -29,13 +29,17 @@ class DataInput {
   // Error(bad_input) if it has more classes than the network, or fewer images than a step needs.
   void check_suits(const StepConfig& config, bool goes_on) const;
 
-  // Starts making the configuration's batches from this position on, pinned to `processors` if any. Records spans if
-  // there is a recorder.
-  void start(const StepConfig& config, const std::vector<int>& processors, std::int64_t first = 0,
-             perf::Recorder* recorder = nullptr);
+  struct Start {
+    std::vector<int> processors = {};    // to be pinned to; empty: any
+    std::int64_t first = 0;              // position in the sequence
+    perf::Recorder* recorder = nullptr;  // gets spans; null: no trace
+    bool needs_images = true;            // false: the last stage of a pipeline needs labels only
+  };
+  // Starts making the configuration's batches.
+  void start(const StepConfig& config, const Start& start);
   // Waits for the next batch; valid until the next call.
   const data::Batch& next() { return pipeline_->next(); }
-  bool is_ready() const { return pipeline_->is_ready(); }  // next() would not wait
+  bool is_ready() const { return pipeline_ && pipeline_->is_ready(); }  // next() would not wait
 
   std::int64_t samples() const { return dataset_->size(); }
   // For the network: as many as the data set has unless the user said otherwise.

@@ -13,8 +13,10 @@ record::Pipeline pipeline_of(const PipelineConfig& config, const std::vector<std
   record::Pipeline pipeline;
   pipeline.parallel = config.text();
   if (!config.is_used()) return pipeline;
+  const bool has_cuts = default_chunks(config.kind) == 1;  // otherwise the schedule makes its own
   for (std::size_t stage = 0; stage < config.replicas.size(); ++stage)
-    pipeline.stages.push_back({.begins_at = stage == 0 ? "" : cuts.at(stage - 1), .replicas = config.replicas[stage]});
+    pipeline.stages.push_back(
+        {.begins_at = has_cuts && stage > 0 ? cuts.at(stage - 1) : "", .replicas = config.replicas[stage]});
   pipeline.micro_batches = config.micro_batches;
   pipeline.schedule = to_string(config.kind);
   return pipeline;

@@ -41,48 +41,58 @@ std::vector<int> parse_hybrid(const std::string& text, std::string_view value) {
   }
 }
 
-void read_stages(const std::string& path, PipelineConfig& config) {
+[[noreturn]] void refuse_key(const std::string& path, const std::string& key, const Json& value, std::string_view where,
+                             std::string_view allowed) {
+  bad_input("{}: {}: {} {}; it has {}", path, key, value.dump(), where, allowed);
+}
+
+void read_stage(const std::string& path, const Json& stage, PipelineConfig& config) {
+  int replicas = 1;
+  std::string begin;
+  const Json object = stage.is_object() ? stage : Json{{"stage", stage}};
+  for (const auto& [key, value] : object.items()) {
+    if (key == "replicas" && value.is_number_integer() && value > 0 && value < (1 << 20)) {
+      replicas = value;
+    } else if (key == "begins_at" && value.is_string()) {
+      begin = value;
+    } else {
+      refuse_key(path, key, value, "in a stage", R"("replicas", 1 or more, and "begins_at", the name of a node)");
+    }
+  }
+  config.replicas.push_back(replicas);
+  if (!begin.empty()) config.cuts.push_back(begin);
+  const std::size_t cuts = default_chunks(config.kind) > 1 ? 0 : config.replicas.size() - 1;
+  if (config.cuts.size() == cuts) return;
+  bad_input("{}: {}", path,
+            cuts == 0 && config.replicas.size() > 1
+                ? R"(with the schedule interleaved no stage has "begins_at": it chooses the parts itself)"
+                : R"(every stage but the first has a node at which it begins, "begins_at")");
+}
+
+// A file of the user, or the `pipeline` of a record, of which the last three describe the run.
+void read_file(const std::string& path, const DistributionOptions& options, PipelineConfig& config) {
   const Json json = read_json(path);
   const auto stages = json.is_object() ? json.find("stages") : json.end();
   if (stages == json.end() || !stages->is_array() || stages->empty()) {
     bad_input(
         "{}: must be {{\"stages\": [{{\"replicas\": 1}}, {{\"begins_at\": \"NODE\", \"replicas\": 1}}, ...]}}; "
-        "`trireme "
-        "models --plan --stages` shows names of nodes",
+        "`trireme models --plan --stages` shows names of nodes",
         path);
   }
-  for (const Json& stage : *stages) {
-    int replicas = 1;
-    std::string begin;
-    const Json object = stage.is_object() ? stage : Json{{"stage", stage}};
-    for (const auto& [key, value] : object.items()) {
-      if (key == "replicas" && value.is_number_integer() && value > 0 && value < (1 << 20)) {
-        replicas = value;
-      } else if (key == "begins_at" && value.is_string()) {
-        begin = value;
-      } else {
-        bad_input("{}: {}: {} in a stage; it has \"replicas\", 1 or more, and \"begins_at\", the name of a node", path,
-                  key, value.dump());
-      }
+  for (const auto& [key, value] : json.items()) {
+    if (key == "micro_batches" && value.is_number_integer() && value > 0 && value <= (1 << 16)) {
+      config.micro_batches = value;
+    } else if (key == "schedule" && value.is_string() && find_pipeline_kind(value.get<std::string>())) {
+      if (options.schedule == "auto") config.kind = *find_pipeline_kind(value.get<std::string>());
+    } else if (key != "stages" && key != "parallel" && key != "cuts" && key != "bubble_share") {
+      refuse_key(path, key, value, "beside \"stages\"",
+                 R"("micro_batches", 1 or more, and "schedule": gpipe, 1f1b, interleaved or zb-h1)");
     }
-    config.replicas.push_back(replicas);
-    if (begin.empty() != (config.replicas.size() == 1)) {
-      bad_input("{}: every stage but the first has a node at which it begins, \"begins_at\"", path);
-    }
-    if (!begin.empty()) config.cuts.push_back(begin);
   }
+  for (const Json& stage : *stages) read_stage(path, stage, config);
 }
 
 }  // namespace
-
-PipelineConfig::Place PipelineConfig::place_of(int rank) const {
-  Place place;
-  while (rank >= replicas[static_cast<std::size_t>(place.stage)])
-    rank -= replicas[static_cast<std::size_t>(place.stage++)];
-  place.replica = rank;
-  place.replicas = replicas[static_cast<std::size_t>(place.stage)];
-  return place;
-}
 
 std::string PipelineConfig::text() const {
   if (!is_used()) return is_automatic ? "auto" : "data";
@@ -101,7 +111,7 @@ PipelineConfig resolve_pipeline(const DistributionOptions& options, int workers)
   } else if (text.starts_with(kHybrid)) {
     config.replicas = parse_hybrid(text, std::string_view(text).substr(kHybrid.size()));
   } else if (text.ends_with(".json")) {
-    read_stages(text, config);
+    read_file(text, options, config);
   } else if (text == "auto") {
     config.is_automatic = workers > 1;
   } else if (text != "data") {
@@ -124,10 +134,7 @@ PipelineConfig resolve_pipeline(const DistributionOptions& options, int workers)
   if (default_chunks(config.kind) > 1 && !are_alike) {
     bad_input("--schedule interleaved: needs equally many workers in each stage, not {}; use another schedule", text);
   }
-  if (default_chunks(config.kind) > 1 && !config.cuts.empty()) {
-    bad_input("--schedule interleaved: chooses the parts itself; leave out the file or use another schedule");
-  }
-  config.micro_batches = static_cast<int>(options.micro_batches.value_or(0));
+  if (options.micro_batches) config.micro_batches = static_cast<int>(*options.micro_batches);
   return config;
 }
 
@@ -160,14 +167,16 @@ std::shared_ptr<const StageOptions> stage_options(const PipelineConfig& config, 
   std::vector<int> workers;  // [part]
   for (int chunk = 0; chunk < chunks; ++chunk)
     workers.insert(workers.end(), config.replicas.begin(), config.replicas.end());
-  options->cuts =
-      config.cuts.empty() ? choose_cuts(graph, fetches, backend, config.stages() * chunks, workers) : config.cuts;
+  options->cuts = config.cuts.empty()
+                      ? choose_cuts(graph, fetches, backend, config.stages() * chunks, workers, config.micro_batches)
+                      : config.cuts;
   options->order = make_pipeline_order(config.kind, {.stages = config.stages(),
                                                      .micro_batches = config.micro_batches,
                                                      .chunks = chunks,
                                                      .replicas = config.replicas});
-  options->stage = config.place_of(rank).stage;
-  options->replica = config.place_of(rank).replica;
+  const PipelineShape::Place place = config.place_of(rank);
+  options->stage = place.stage;
+  options->replica = place.replica;
   return options;
 }
 

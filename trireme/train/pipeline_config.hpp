@@ -12,7 +12,7 @@
 namespace trireme::train {
 
 struct PipelineConfig {
-  std::vector<int> replicas;  // [stage]: workers; ranks are numbered stage by stage. Empty: every worker has all layers
+  std::vector<int> replicas;      // [stage]: workers. Empty: every worker has all layers
   std::vector<std::string> cuts;  // nodes at which parts begin; empty: balanced by work
   int micro_batches = 0;          // per step; 0: chosen for the batch
   PipelineKind kind = PipelineKind::one_forward;
@@ -20,12 +20,9 @@ struct PipelineConfig {
 
   bool is_used() const { return !replicas.empty(); }
   int stages() const { return static_cast<int>(replicas.size()); }
-  struct Place {
-    int stage = 0;
-    int replica = 0;
-    int replicas = 1;
-  };
-  Place place_of(int rank) const;
+  PipelineShape::Place place_of(int rank) const {
+    return PipelineShape{.stages = stages(), .replicas = replicas}.place_of(rank);
+  }
   std::string text() const;  // "data", "pipeline:4", "hybrid:3-1", "auto"
 };
 

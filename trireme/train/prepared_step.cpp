@@ -72,7 +72,7 @@ void PreparedStep::fill_batch(const StepConfig& config, int rank) {
   for (int run = 0; run < micro_batches(); ++run) {
     std::int64_t batch = rank;
     if (pipeline.is_used()) {
-      const PipelineConfig::Place place = pipeline.place_of(rank);
+      const PipelineShape::Place place = pipeline.place_of(rank);
       batch = run * place.replicas + place.replica;
     }
     fill_truncated_normal(images, 127.0f, 60.0f, random_key(config.seed(), "synthetic images"),

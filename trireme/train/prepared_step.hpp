@@ -31,8 +31,9 @@ class PreparedStep {
   // One step's images and labels, row-major, for the following steps. After start(), copied to a GPU beside that step.
   // In a pipeline, those of one of this worker's micro-batches.
   void set_batch(std::span<const float> images, std::span<const std::int32_t> labels, int micro_batch = 0);
+  bool needs_images() const { return executable().needs(model().images); }
   bool needs_batches() const {  // not in the middle of a pipeline
-    return executable().needs(model().images) || executable().needs(model().labels);
+    return needs_images() || executable().needs(model().labels);
   }
   int micro_batches() const { return executable().program().micro_batches; }
   // Position of the batch's first image within one update over all workers and runs; dropout draws depend on it.

@@ -172,8 +172,8 @@ TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
   return TrainingEnd::reached_target;
 }
 
-// Running statistics are per worker: the first worker's count, as in a checkpoint. A worker asked to stop stops
-// counting but completes the collective calls.
+// Running statistics are per worker: the first worker's count, as in a checkpoint, or the mean of a stage's workers. A
+// worker asked to stop stops counting but completes the collective calls.
 Evaluation Trainer::evaluate(const std::stop_token& stop) {
   if (config_->evaluates() == EvaluateOn::nobody) return {};
   comm::Communicator& workers = worker_->workers();
@@ -185,6 +185,7 @@ Evaluation Trainer::evaluate(const std::stop_token& stop) {
   if (replicas != nullptr && !together) replicas->sync().rest();  // the others keep training
   std::vector<NamedTensor> of_stages;
   if (pipeline().is_used()) {
+    replicas->average_untrained(worker_->step().session());
     for (const NodeId id : store.all()) of_stages.push_back({store.node(id).name, store.get(id)});
     of_stages = gather_tensors(workers, pipeline(), std::move(of_stages));
   } else if (together) {
@@ -235,6 +236,7 @@ void Trainer::write_checkpoint(const TrainingProgress& progress) {
     replicas->sync().settle();
     if (!worker_->in_lock_step()) replicas->restore_values(worker_->step().session());  // as recent as the state
     replicas->sync().pull_state();
+    if (pipeline().is_used()) replicas->average_untrained(worker_->step().session());
   }
   if (!checkpoints_ && !pipeline().is_used()) return;
   const auto checkpoint = std::make_shared<Checkpoint>(take_checkpoint(

@@ -136,9 +136,11 @@ Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
   setup_.prepare_seconds = seconds_since(start);
   if (config_.on_gpu()) measure_gpu_peak();
   if (options_.recorder != nullptr) name_spans(*options_.recorder);
-  if (input_) {
-    input_->start(config_, config_.options.bind ? processors : std::vector<int>(), options_.first_sample,
-                  options_.recorder);
+  if (input_ && step_->needs_batches()) {
+    input_->start(config_, {.processors = config_.options.bind ? processors : std::vector<int>(),
+                            .first = options_.first_sample,
+                            .recorder = options_.recorder,
+                            .needs_images = step_->needs_images()});
   }
 }
 
