@@ -91,10 +91,10 @@ void PipelineLink::wait(int message) {
     if (waited < next_check) continue;
     next_check = waited + 100ms;
     const std::lock_guard lock(mutex_);
-    communicator_->check_peers();
     const StageMessage& what = messages_[message].what;
-    if (waited < communicator_->timeout() || !messages_[message].is_active) continue;
     communicator_->set_context(what.name);
+    communicator_->check_peers();
+    if (waited < communicator_->timeout() || !messages_[message].is_active) continue;
     communicator_->fail_waiting(what.sends ? "send" : "receive", what.peer, std::ssize(what.memory), waited);
   }
 }
@@ -116,8 +116,9 @@ void PipelineLink::work() noexcept {
   try {
     if (start_thread_) start_thread_();
     comm::Backoff backoff;
-    while (!stopping_.load(std::memory_order_acquire)) {
-      const std::uint32_t seen = changes_.load(std::memory_order_acquire);
+    while (true) {
+      const std::uint32_t seen = changes_.load(std::memory_order_acquire);  // first: the destructor changes it last
+      if (stopping_.load(std::memory_order_acquire)) return;
       if (active_count_.load(std::memory_order_acquire) == 0) {
         changes_.wait(seen, std::memory_order_acquire);
         backoff = {};
