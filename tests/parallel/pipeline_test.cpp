@@ -121,7 +121,7 @@ StageOptions stages_of(const Work& work, PipelineKind kind, std::vector<int> rep
 
 std::unique_ptr<StageLink> link_of(const Work& work, comm::Communicator& world, ComputeDevice& device) {
   if (work.hall) return std::make_unique<DeviceLink>(world, device);
-  auto link = std::make_unique<PipelineLink>(world);
+  auto link = std::make_unique<PipelineLink>(world, PipelineLink::Options{});
   if (device.is_host()) return link;
   return std::make_unique<StagedLink>(std::move(link), device);
 }
