@@ -126,7 +126,7 @@ std::unique_ptr<StageLink> Worker::make_link(const parallel::ReplicaOptions& opt
     const std::string problem = why_not_between_gpus();
     if (problem.empty()) {
       setup_.gradient_path = "from GPU to GPU";
-      return std::make_unique<parallel::DeviceLink>(*workers_, backend_->device());
+      return std::make_unique<parallel::DeviceLink>(*workers_, backend_->device(), options.timeout);
     }
     setup_.gradient_path += fmt::format(" ({})", problem);
   }
