@@ -31,6 +31,14 @@ std::string servers_update_text(const lab::BenchmarkSetup& setup) {
   return text + (distribution.overlap ? ", pushed during backward" : ", pushed after backward (--overlap off)");
 }
 
+int stage_of(const record::Pipeline& pipeline, int rank) {
+  int stage = 0;
+  for (; rank >= pipeline.stages[static_cast<std::size_t>(stage)].replicas; ++stage) {
+    rank -= pipeline.stages[static_cast<std::size_t>(stage)].replicas;
+  }
+  return stage;
+}
+
 // How much of a step stages wait for each other, and what crosses the cuts.
 std::string stages_text(const record::Pipeline& pipeline) {
   std::vector<std::string> shares, cuts;
@@ -165,11 +173,12 @@ std::string workers_table(const lab::JobFigures& figures, const std::vector<lab:
   std::string text = "per step and rank, in ms:\n" + table.text();
   text += figures.pipeline ? stages_text(*figures.pipeline) : communication_text(workers, figures.traffic);
   const auto slowest = static_cast<std::size_t>(workers.slowest);
-  if (workers.straggling[slowest] >= lab::WorkerSummary::kSlow) {
-    text += fmt::format("slow: rank {} ({}) computes {:.2f} times as long as the others, which wait for it\n",
-                        ranks[slowest].rank, ranks[slowest].host, workers.straggling[slowest]);
-  }
-  return text;
+  if (workers.straggling[slowest] < lab::WorkerSummary::kSlow) return text;
+  const std::string finding = fmt::format("rank {} ({}) computes {:.2f} times as long as the others, which wait for it",
+                                          ranks[slowest].rank, ranks[slowest].host, workers.straggling[slowest]);
+  if (!figures.pipeline) return text + fmt::format("slow: {}\n", finding);
+  return text + fmt::format("longest:     stage {}: {}: it has more work, or is slow\n",
+                            stage_of(*figures.pipeline, workers.slowest), finding);
 }
 
 std::string baseline_text(const lab::BenchmarkSetup& setup, const lab::BenchmarkResult& result,

@@ -109,4 +109,10 @@ bool LaunchedJob::is_gone_within(std::chrono::milliseconds timeout) const {
   return false;
 }
 
+std::string first_error(const LaunchedJob& job) {
+  const std::string text = job.err();
+  const std::size_t begin = text.find("trireme: error: ");
+  return begin == std::string::npos ? "no error in: " + text : text.substr(begin, text.find('\n', begin) - begin);
+}
+
 }  // namespace trireme::testkit

@@ -34,4 +34,6 @@ class LaunchedJob : public RunningCommand {
   mutable std::string segments_;  // the folder for shared segments, as the guard was told; empty: none was seen yet
 };
 
+std::string first_error(const LaunchedJob& job);  // the launcher's own
+
 }  // namespace trireme::testkit

@@ -33,13 +33,6 @@ void send_signal(const LaunchedJob& job, std::size_t rank, int signal = SIGKILL)
   ASSERT_EQ(kill(programs[rank].pid, signal), 0);
 }
 
-// The launcher's own first error.
-std::string first_error(const LaunchedJob& job) {
-  const std::string text = job.err();
-  const std::size_t begin = text.find("trireme: error: ");
-  return begin == std::string::npos ? "no error in: " + text : text.substr(begin, text.find('\n', begin) - begin);
-}
-
 void expect_end_after_losing(const ServerJob& job, std::size_t rank, const std::string& name) {
   SCOPED_TRACE(fmt::format("{} with {}", name, fmt::join(job.options, " ")));
   LaunchedJob launched(launch_words(job));

@@ -1,10 +1,12 @@
 // `trireme train --parallel` on real processes: the checkpoints are those of one process that accumulates the same
 // micro-batches, to the bit, and either can go on with the other's. If TRIREME_TESTED_BACKEND is cuda, on a GPU that
 // all share.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/run_command.hpp"
@@ -20,7 +22,10 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-constexpr int kBatch = 24;  // of all workers
+bool has_protocol(const std::string& protocol) {
+  if (protocol == "grpc+ucx" && !comm::has_transport("UCX")) return false;
+  return comm::has_transport(protocol == "mpi" ? "MPI" : "gRPC");
+}
 
 class PipelineWorkers : public testing::Test {
  protected:
@@ -35,18 +40,22 @@ class PipelineWorkers : public testing::Test {
     return named != nullptr && std::string(named) == "cuda";
   }
 
-  // Of this network, deterministic, in a folder of its own, if it is not given.
+  // Deterministic, of a small network, in a folder of its own, if nothing else is given.
   Words training(const std::string& name, const Words& options) const {
-    Words words{"train", "--data-dir",       folder_ / "digits", "--deterministic", "--num-intra-threads",
-                "1",     "--checkpoint-dir", folder_ / name,     "--record",        folder_ / (name + ".json")};
-    if (std::ranges::find(options, "--model") == options.end()) words.insert(words.end(), {"--model", "mnist"});
+    Words words{"train", "--deterministic", "--num-intra-threads", "1", "--record", folder_ / (name + ".json")};
+    const auto add = [&](const std::string& option, const std::string& value) {
+      if (std::ranges::find(options, option) == options.end()) words.insert(words.end(), {option, value});
+    };
+    add("--model", "mnist");
+    add("--data-dir", folder_ / "digits");
+    if (saves_) add("--checkpoint-dir", folder_ / name);
     if (on_gpu()) words.insert(words.end(), {"--device", "cuda"});
     words.insert(words.end(), options.begin(), options.end());
     return words;
   }
 
   std::string alone(const std::string& name, int micro_batches, const Words& more = {}) {
-    Words options{"--batch-size", std::to_string(kBatch / micro_batches), "--accumulate",
+    Words options{"--batch-size", std::to_string(batch_ / micro_batches), "--accumulate",
                   std::to_string(micro_batches)};
     options.insert(options.end(), more.begin(), more.end());
     const CommandResult result = run_trireme(training(name, options));
@@ -56,7 +65,7 @@ class PipelineWorkers : public testing::Test {
 
   std::string pipeline(const std::string& name, int workers, const Words& more, int runs = 1) {
     Words words{"--workers", std::to_string(workers), "--oversubscribe", "--"};
-    Words options{"--batch-size", std::to_string(kBatch / workers / runs)};
+    Words options{"--batch-size", std::to_string(batch_ / workers / runs)};
     options.insert(options.end(), more.begin(), more.end());
     const Words command = training(name, options);
     words.insert(words.end(), command.begin(), command.end());
@@ -86,6 +95,8 @@ class PipelineWorkers : public testing::Test {
   }
 
   TemporaryFolder folder_;
+  int batch_ = 24;  // of all workers
+  bool saves_ = true;
 };
 
 TEST_F(PipelineWorkers, GiveTheBitsOfOneProcess) {
@@ -100,15 +111,72 @@ TEST_F(PipelineWorkers, GiveTheBitsOfOneProcess) {
   EXPECT_EQ(record("two-gpipe")["pipeline"]["schedule"], "gpipe");
 }
 
-TEST_F(PipelineWorkers, GiveThemOverEveryTransport) {
-  const std::string one = alone("one", 4);
-  for (const char* protocol : {"grpc", "grpc+ucx", "mpi"}) {
-    if (!comm::has_transport(std::string(protocol) == "mpi" ? "MPI" : "gRPC")) continue;
-    if (std::string(protocol) == "grpc+ucx" && !comm::has_transport("UCX")) continue;
-    expect_equal(pipeline(protocol, 3, {"--parallel", "pipeline:3", "--micro-batches", "4", "--protocol", protocol}),
-                 one, protocol);
+class PipelineTransports : public PipelineWorkers, public testing::WithParamInterface<const char*> {};
+
+// Two stages with every schedule; more, each with another one.
+TEST_P(PipelineTransports, GiveTheBitsOfOneProcess) {
+  if (!has_protocol(GetParam())) GTEST_SKIP() << "this build has no " << GetParam();
+  struct Case {
+    const char* model;
+    int stages;
+    const char* schedule;
+  };
+  std::vector<Case> cases;
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved", "zb-h1"}) {
+    for (const char* model : {"mnist", "resnet20"}) cases.push_back({model, 2, schedule});
+  }
+  cases.push_back({"mnist", 3, "zb-h1"});
+  cases.push_back({"resnet20", 3, "1f1b"});
+  cases.push_back({"resnet20", 4, "interleaved"});
+  const std::map<std::string, std::string> one{{"mnist", alone("mnist", 4, {"--model", "mnist"})},
+                                               {"resnet20", alone("resnet20", 4, {"--model", "resnet20"})}};
+  for (const Case& each : cases) {
+    const std::string name = fmt::format("{}-{}-{}", each.model, each.stages, each.schedule);
+    expect_equal(pipeline(name, each.stages,
+                          {"--model", each.model, "--parallel", fmt::format("pipeline:{}", each.stages),
+                           "--micro-batches", "4", "--schedule", each.schedule, "--protocol", GetParam()}),
+                 one.at(each.model), name);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Protocols, PipelineTransports, testing::Values("grpc", "grpc+ucx", "mpi"),
+                         [](const auto& each) {
+                           std::string name = each.param;
+                           std::erase(name, '+');
+                           return name;
+                         });
+
+struct LargeNetwork {
+  const char *model, *schedule, *protocol;
+};
+void PrintTo(const LargeNetwork& network, std::ostream* stream) { *stream << network.model; }
+
+class LargePipelineWorkers : public PipelineWorkers, public testing::WithParamInterface<LargeNetwork> {};
+
+// The loss of the second step depends on all that the first one computed. Without checkpoints, which would be large.
+TEST_P(LargePipelineWorkers, GiveTheLossesOfOneProcess) {
+  const LargeNetwork& network = GetParam();
+  if (!has_protocol(network.protocol)) GTEST_SKIP() << "this build has no " << network.protocol;
+  const Words make{"data", "make", "--out", folder_ / "few", "--samples", "4", "--validation-samples", "2"};
+  ASSERT_EQ(run_trireme(make).exit_code, 0);
+  batch_ = 3;
+  saves_ = false;
+  const Words common{"--model", network.model, "--data-dir", folder_ / "few", "--epochs", "1", "--autotune", "off"};
+  Words staged = common;
+  staged.insert(staged.end(), {"--parallel", "pipeline:3", "--micro-batches", "3", "--schedule", network.schedule,
+                               "--protocol", network.protocol});
+  alone("one", 3, common);
+  pipeline("stages", 3, staged);
+  for (const char* figure : {"loss", "top5"}) {
+    EXPECT_EQ(record("stages")["epochs"][0][figure], record("one")["epochs"][0][figure]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, LargePipelineWorkers,
+                         testing::Values(LargeNetwork{"resnet29_v2", "zb-h1", "grpc"},
+                                         LargeNetwork{"googlenet", "1f1b", "grpc+ucx"},
+                                         LargeNetwork{"vgg11", "gpipe", "mpi"}),
+                         [](const auto& each) { return each.param.model; });
 
 TEST_F(PipelineWorkers, GoOnWithACheckpointOfOneProcessAndTheOtherWayRound) {
   const std::string whole = alone("whole", 4, {"--epochs", "2"});
@@ -170,6 +238,21 @@ TEST_F(PipelineWorkers, WithReplicasHaveTheRunningStatisticsOfOneProcess) {
             << parallel << " " << name;
     }
     EXPECT_GT(statistics, 30);
+  }
+}
+
+// With batch norm. The sums of gradients have another order than in one process.
+TEST_F(PipelineWorkers, OfTwoStagesOfTwoTrainLikeOneProcess) {
+  const Words network{"--model", "resnet20", "--epochs", "0.25"};
+  Words hybrid = network;
+  hybrid.insert(hybrid.end(), {"--parallel", "pipeline:2", "--micro-batches", "4"});
+  const train::SafetensorsFile one(alone("one", 4, network)), four(pipeline("four", 4, hybrid));
+  for (const std::string& name : one.names()) {
+    if (name.find("/running_") != std::string::npos) continue;  // the test above
+    const HostTensor expected = one.read(name), trained = four.read(name);
+    for (std::size_t i = 0; i < expected.f32().size(); ++i) {
+      ASSERT_NEAR(trained.f32()[i], expected.f32()[i], 1e-5) << name << " at " << i;
+    }
   }
 }
 

@@ -199,6 +199,19 @@ TEST_F(Sweep, AFailedCellIsRecordedAndTheOthersGoOn) {
       << changed.err();
 }
 
+TEST_F(Sweep, ComparesWaysToDivideANetwork) {
+  json plan = tiny_plan({{"parallel", {"data", "pipeline:2"}}});
+  plan["fixed"].erase("forward-only");
+  plan["fixed"].update({{"model", "mnist"}, {"workers", 2}});
+  RunningCommand sweep(arguments(plan));
+  EXPECT_EQ(sweep.exit_code(60s), 0) << sweep.err();
+  EXPECT_TRUE(has(sweep.out(), "parallel=pipeline:2")) << sweep.out();
+  EXPECT_EQ(records().size(), 2u);
+  for (const auto& [name, text] : records()) {
+    EXPECT_EQ(json::parse(text).contains("pipeline"), has(name, "pipeline")) << name;
+  }
+}
+
 TEST_F(Sweep, StopsWithinItsBudgetAndGoesOnLater) {
   json plan = tiny_plan({{"batch-size", {1, 2}}});
   plan["repeats"] = 20;

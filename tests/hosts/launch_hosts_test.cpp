@@ -42,6 +42,24 @@ TEST_F(LaunchHosts, ABenchmarkTrainsWithAllReduceAndWithServers) {
   expect_nothing_left();
 }
 
+TEST_F(LaunchHosts, StagesOfAPipelineGiveTheLossesOfOneHost) {
+  const auto losses = [](const Words& launch, const Words& options) {
+    const TemporaryFolder folder;
+    Words words = launch;
+    words.insert(words.end(), {"--", "bench", "--model", "mnist", "--deterministic", "--num-batches", "4", "--record",
+                               folder / "record.json"});
+    words.insert(words.end(), options.begin(), options.end());
+    LaunchedJob job(words);
+    EXPECT_EQ(job.exit_code(60s), 0) << job.err();
+    return mean_losses(read_record(folder / "record.json"));
+  };
+  const Words pipeline{"--num-intra-threads", "1",          "--autotune",      "off", "--batch-size", "4",
+                       "--parallel",          "pipeline:3", "--micro-batches", "4"};
+  const auto here = losses({"--workers", "3", "--oversubscribe"}, pipeline);
+  EXPECT_EQ(losses(on_hosts("n0,n1,n2", {"--workers", "3"}), pipeline), here);
+  expect_nothing_left();
+}
+
 TEST_F(LaunchHosts, TheSecretIsInNoCommandLine) {
   LaunchedJob job(script_on("n0,n1", 2, "echo ready $TRIREME_JOB_SECRET; sleep 30"));
   ASSERT_TRUE(job.wait_for_output("[0] ready") && job.wait_for_output("[1] ready")) << job.err();

@@ -91,6 +91,16 @@ TEST_F(LaunchSlurm, FourNodesTrainLikeOneProcess) {
   expect_nothing_left();
 }
 
+TEST_F(LaunchSlurm, StagesOfAPipelineRunOnNodes) {
+  const CommandOutcome outcome =
+      in_allocation(3, std::string("--") + kTraining + " --batch-size 4 --parallel pipeline:3 --record record.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(read_record(file("record.json")).at("pipeline").at("stages").size(), 3u);
+  EXPECT_EQ(hosts_of(read_record(file("record.json"))),
+            (std::vector<std::string>{"worker on n0", "worker on n1", "worker on n2"}));
+  expect_nothing_left();
+}
+
 TEST_F(LaunchSlurm, ASubmittedJobRunsAndScancelEndsItWithARecord) {
   const CommandOutcome done = on_head(
       launch("--submit --nodes 2 --ntasks-per-node 2 --time 5 --sbatch=--wait --oversubscribe --program /bin/sh -- -c "

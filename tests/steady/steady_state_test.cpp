@@ -4,13 +4,18 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "counted_allocations.hpp"
 #include "trireme/backend/registry.hpp"
 #include "trireme/base/aligned_memory.hpp"
+#include "trireme/comm/local/run_local.hpp"
+#include "trireme/parallel/peer_watch.hpp"
+#include "trireme/parallel/pipeline_link.hpp"
 #include "trireme/train/prepared_step.hpp"
 
 namespace trireme::lab {
@@ -100,6 +105,35 @@ TEST(SteadyState, AStepOfMicroBatchesAllocatesNothing) {
   testkit::start_counting();
   step.run(0.001);
   EXPECT_EQ(testkit::stop_counting().ours, 0);
+}
+
+// Once every message has been sent some times. The watch sends its own all the time.
+TEST(SteadyState, StagesOfAPipelineAllocateNothing) {
+  train::StepOptions options;
+  options.model = "resnet20";
+  options.batch_size = 4;
+  options.bind = false;
+  options.distribution.parallel = "pipeline:2";
+  options.distribution.micro_batches = 4;
+  const train::StepConfig config = resolve(options, {.workers = 2});
+  std::atomic<bool> is_counted = false;
+  comm::run_local(2, [&](comm::Communicator& workers) {
+    parallel::PeerWatch watch(workers, std::chrono::milliseconds(80));
+    parallel::PipelineLink link(workers, {.watch = &watch});
+    const auto backend = make_backend(default_backend());
+    train::PreparedStep step(config, perf::plan_threads(1, 1, false, 1), *backend, nullptr, workers.rank(), {}, &link);
+    const auto run_steps = [&] {
+      for (int i = 0; i < 10; ++i) step.run(0.001);
+    };
+    run_steps();
+    if (workers.rank() == 0) testkit::start_counting();
+    run_steps();
+    if (workers.rank() == 0) {
+      EXPECT_EQ(testkit::stop_counting().ours, 0);
+      is_counted = true;
+    }
+    while (!is_counted) std::this_thread::yield();
+  });
 }
 
 TEST(CountedAllocations, AreCounted) {

@@ -144,6 +144,7 @@ class ApartDevice final : public ComputeDevice {
   int outward_stream() const override { return 3; }
   int inward_stream() const override { return 4; }
   int input_stream() const override { return 5; }
+  int add_stream() override { return last_stream_++; }
   void set_stream(int stream) override { stream_ = stream; }
   int record_event() override {
     passed_.push_back(false);
@@ -287,7 +288,7 @@ class ApartDevice final : public ComputeDevice {
   std::map<int, std::deque<Item>, std::greater<>> streams_;  // the last first
   std::vector<bool> passed_;                                 // [event]
   std::set<int> looked_for_;                                 // events
-  int stream_ = 0;
+  int stream_ = 0, last_stream_ = 6;
   Captured* tape_ = nullptr;
   int graphs_ = 0;
   RunContext context_;

@@ -96,7 +96,7 @@ void Communicator::wait(Transfer transfer, const std::function<void()>& meanwhil
     next_check = waited + 100ms;
     if (waited < timeout_ || done(transfer)) continue;
     const Slot& slot = slots_[transfer.slot];
-    fail_waiting(slot.operation, slot.peer, slot.bytes, waited);
+    check_wait(slot.operation, slot.peer, slot.bytes, waited);
   }
 }
 
@@ -178,14 +178,17 @@ void Communicator::check_peers() const {
   }
 }
 
-void Communicator::fail_waiting(std::string_view operation, int peer, std::int64_t bytes,
-                                std::chrono::duration<double> waited) const {
+void Communicator::check_wait(std::string_view operation, int peer, std::int64_t bytes,
+                              std::chrono::duration<double> waited) const {
+  if (waited < timeout_) return;
+  const std::string who = judge_ ? judge_() : "the other side";
+  if (who.empty()) return;
   fail(ErrorKind::failed,
-       "{}: {} of {} with {} did not complete within {}{}; the other side is stopped, stuck or unreachable, or the "
-       "timeout is too short (--comm-timeout)",
+       "{}: {} of {} with {} did not complete within {}{}; {} is stopped, stuck or unreachable, or the timeout is too "
+       "short (--comm-timeout)",
        name_of(rank_), operation, format_bytes(static_cast<double>(bytes)),
        peer < 0 ? fmt::format("all {} ranks", size_) : name_of(peer), format_seconds(waited.count()),
-       context_.empty() ? "" : fmt::format(" ({})", context_));
+       context_.empty() ? "" : fmt::format(" ({})", context_), who);
 }
 
 std::string Communicator::name_of(int rank) const {

@@ -122,9 +122,14 @@ class Communicator {
 
   // For waits in shared memory: Error(failed) if a rank is known to be gone. A system call per rank of the node.
   void check_peers() const;
-  // Throws "rank 0 (alpha): all-reduce of 25.6 MB with rank 3 (beta) did not complete ...". Peer -1: all others.
-  [[noreturn]] void fail_waiting(std::string_view operation, int peer, std::int64_t bytes,
-                                 std::chrono::duration<double> waited) const;
+  // For waits of their own kind: from timeout() on, throws "rank 0 (alpha): all-reduce of 25.6 MB with rank 3 (beta)
+  // did not complete ...", unless the judge lets it go on. Peer -1: all others.
+  void check_wait(std::string_view operation, int peer, std::int64_t bytes, std::chrono::duration<double> waited) const;
+  // Asked by a wait that has reached the timeout: who keeps it waiting, such as "rank 2 (gamma)", or "": it goes on.
+  using Judge = std::function<std::string()>;
+  void set_judge(Judge judge) { judge_ = std::move(judge); }
+
+  std::string name_of(int rank) const;  // "rank 1 (beta)", by its rank in the job
 
  protected:
   Communicator(int rank, int size);
@@ -155,7 +160,6 @@ class Communicator {
 
   // For messages: "rank 0 (alpha): send of 4.0 MB with rank 1 (beta) (bucket 3 of step 17)".
   std::string describe(int slot) const;
-  std::string name_of(int rank) const;  // "rank 1 (beta)", by its rank in the job
 
  private:
   struct Slot {
@@ -177,6 +181,7 @@ class Communicator {
   std::vector<int> free_slots_;
   std::chrono::duration<double> timeout_ = kDefaultTimeout;
   std::string context_;
+  Judge judge_;
   std::shared_ptr<std::atomic<bool>> interrupted_ = std::make_shared<std::atomic<bool>>(false);
   // The highest context given to make_group(), shared by all communicators that this rank has from one world.
   std::shared_ptr<int> last_context_;

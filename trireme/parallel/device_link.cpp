@@ -1,5 +1,7 @@
 #include "trireme/parallel/device_link.hpp"
 
+#include <utility>
+
 #include "trireme/base/error.hpp"
 #include "trireme/base/hash.hpp"
 #include "trireme/comm/collectives.hpp"
@@ -13,7 +15,7 @@ void DeviceLink::open(std::vector<StageMessage> messages) {
   const auto workers = static_cast<std::size_t>(workers_.size());
   // By peer: what is sent there, then what is received from there. 0: nothing.
   std::vector<std::string> texts(2 * workers);
-  for (const auto& [what, ended] : messages_) {
+  for (const auto& [what, ended, is_due] : messages_) {
     texts[(what.sends ? 0 : workers) + static_cast<std::size_t>(what.peer)] +=
         fmt::format("{} {}\n", what.tag, what.name);
   }
@@ -35,34 +37,47 @@ void DeviceLink::join(int from, int to) {
   const int rank = workers_.rank();
   const std::string name = comm::broadcast_text(workers_, rank == from ? device_.name_group() : std::string(), from);
   if (rank != from && rank != to) return;
-  auto group = device_.join_group(
-      {.name = name, .rank = rank == from ? 0 : 1, .ranks = 2, .timeout_seconds = workers_.timeout().count()});
+  const bool sends = rank == from;
+  const int peer = sends ? to : from;
+  Line& line = (sends ? outward_ : inward_)[peer];
+  line.stream = device_.add_stream();
+  line.group = device_.join_group(
+      {.name = name, .rank = sends ? 0 : 1, .ranks = 2, .timeout_seconds = timeout_.count(), .waits_for = [=, this] {
+         return first_waiting(sends, peer);
+       }});
   // Now, because hosts wait for each other in the first transfer.
   const DeviceMemory byte = device_.allocate(1, "connecting stages");
-  rank == from ? group->send(byte.at(0), 1, 1) : group->receive(byte.at(0), 1, 0);
+  sends ? line.group->send(byte.at(0), 1, 1) : line.group->receive(byte.at(0), 1, 0);
   device_.synchronize();
-  rank == from ? outward_[to] = std::move(group) : inward_[from] = std::move(group);
+  line.is_open = true;
+}
+
+std::string DeviceLink::first_waiting(bool sends, int peer) {
+  if (!(sends ? outward_ : inward_).at(peer).is_open) return "connecting with " + workers_.name_of(peer);
+  for (const auto& [what, ended, is_due] : messages_) {
+    if (what.sends != sends || what.peer != peer || ended < 0 || device_.has_passed(ended)) continue;
+    return fmt::format("{}: {} of {} with {}", workers_.name_of(workers_.rank()), sends ? "send" : "receive", what.name,
+                       workers_.name_of(peer));
+  }
+  return "";
 }
 
 void DeviceLink::begin(int message) {
-  auto& [what, ended] = messages_[message];
+  auto& [what, ended, is_due] = messages_[message];
+  Line& line = line_of(what);
   const int begun = device_.record_event();
-  device_.set_stream(what.sends ? device_.outward_stream() : device_.inward_stream());
+  device_.set_stream(line.stream);
   device_.wait_event(begun);
   const auto bytes = std::ssize(what.memory);
-  if (what.sends) {
-    outward_.at(what.peer)->send(what.memory.data(), bytes, 1);
-  } else {
-    inward_.at(what.peer)->receive(what.memory.data(), bytes, 0);
-  }
+  what.sends ? line.group->send(what.memory.data(), bytes, 1) : line.group->receive(what.memory.data(), bytes, 0);
   ended = device_.record_event();
   device_.set_stream(0);
+  is_due = true;
 }
 
 bool DeviceLink::done(int message) {
-  int& ended = messages_[message].ended;
-  if (ended >= 0) device_.wait_event(ended);
-  ended = -1;
+  Message& done = messages_[message];
+  if (std::exchange(done.is_due, false)) device_.wait_event(done.ended);
   return true;
 }
 

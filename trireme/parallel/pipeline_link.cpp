@@ -8,12 +8,10 @@
 
 namespace trireme::parallel {
 
-PipelineLink::PipelineLink(comm::Communicator& communicator, std::chrono::duration<double> timeout,
-                           std::function<void()> start_thread, perf::Recorder* recorder)
-    : communicator_(communicator.split(0, communicator.rank())),
-      start_thread_(std::move(start_thread)),
-      recorder_(recorder) {
-  communicator_->set_timeout(timeout);
+PipelineLink::PipelineLink(comm::Communicator& communicator, Options options)
+    : communicator_(communicator.split(0, communicator.rank())), options_(std::move(options)) {
+  communicator_->set_timeout(options_.timeout);
+  if (options_.watch != nullptr) communicator_->set_judge(options_.watch->judge());
   thread_ = std::thread([this] { work(); });
 }
 
@@ -30,18 +28,19 @@ void PipelineLink::open(std::vector<StageMessage> messages) {
   messages_.clear();
   for (StageMessage& message : messages) {
     messages_.push_back({.what = std::move(message), .transfer = {}});
-    if (recorder_ != nullptr) add_label(messages_.back());
+    if (options_.recorder != nullptr) add_label(messages_.back());
   }
 }
 
 void PipelineLink::add_label(Message& message) {
   const StageMessage& what = message.what;
   const std::string name = fmt::format("{} rank {}", what.sends ? "sends to" : "receives from", what.peer);
-  message.line = &lines_.try_emplace(name, Line{.track = &recorder_->track(name)}).first->second;
-  message.span.label = recorder_->label({.name = fmt::format("{} {}", what.sends ? "send" : "receive", what.name),
-                                         .kind = perf::SpanKind::transfer,
-                                         .bytes = std::ssize(what.memory),
-                                         .peers = fmt::format("rank {}", what.peer)});
+  message.line = &lines_.try_emplace(name, Line{.track = &options_.recorder->track(name)}).first->second;
+  message.span.label =
+      options_.recorder->label({.name = fmt::format("{} {}", what.sends ? "send" : "receive", what.name),
+                                .kind = perf::SpanKind::transfer,
+                                .bytes = std::ssize(what.memory),
+                                .peers = fmt::format("rank {}", what.peer)});
 }
 
 void PipelineLink::add_span(const Message& message) {
@@ -54,6 +53,7 @@ void PipelineLink::add_span(const Message& message) {
 
 void PipelineLink::begin(int message) {
   check();
+  if (options_.watch != nullptr) options_.watch->count();
   {
     const std::lock_guard lock(mutex_);
     Message& begun = messages_[message];
@@ -83,6 +83,7 @@ bool PipelineLink::done(int message) {
 
 void PipelineLink::wait(int message) {
   using namespace std::chrono_literals;
+  const PeerWatch::Waiting waiting(options_.watch);
   std::chrono::duration<double> next_check = 100ms;
   comm::Backoff backoff;
   while (!done(message)) {
@@ -91,11 +92,11 @@ void PipelineLink::wait(int message) {
     if (waited < next_check) continue;
     next_check = waited + 100ms;
     const std::lock_guard lock(mutex_);
-    communicator_->check_peers();
     const StageMessage& what = messages_[message].what;
-    if (waited < communicator_->timeout() || !messages_[message].is_active) continue;
     communicator_->set_context(what.name);
-    communicator_->fail_waiting(what.sends ? "send" : "receive", what.peer, std::ssize(what.memory), waited);
+    communicator_->check_peers();
+    if (!messages_[message].is_active) continue;
+    communicator_->check_wait(what.sends ? "send" : "receive", what.peer, std::ssize(what.memory), waited);
   }
 }
 
@@ -114,10 +115,11 @@ bool PipelineLink::poll() {
 
 void PipelineLink::work() noexcept {
   try {
-    if (start_thread_) start_thread_();
+    if (options_.start_thread) options_.start_thread();
     comm::Backoff backoff;
-    while (!stopping_.load(std::memory_order_acquire)) {
-      const std::uint32_t seen = changes_.load(std::memory_order_acquire);
+    while (true) {
+      const std::uint32_t seen = changes_.load(std::memory_order_acquire);  // first: the destructor changes it last
+      if (stopping_.load(std::memory_order_acquire)) return;
       if (active_count_.load(std::memory_order_acquire) == 0) {
         changes_.wait(seen, std::memory_order_acquire);
         backoff = {};

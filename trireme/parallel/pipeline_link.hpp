@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trireme/comm/communicator.hpp"
+#include "trireme/parallel/peer_watch.hpp"
 #include "trireme/perf/recorder.hpp"
 #include "trireme/runtime/stage_link.hpp"
 
@@ -19,12 +20,15 @@ namespace trireme::parallel {
 
 class PipelineLink : public StageLink {
  public:
-  // Collective: all stages make one at the same time. A message that takes longer than the timeout is an error.
-  // start_thread is called first on the thread, to place it where it disturbs least. The recorder gets a span per
-  // message; null: no tracing.
-  explicit PipelineLink(comm::Communicator& communicator,
-                        std::chrono::duration<double> timeout = comm::Communicator::kDefaultTimeout,
-                        std::function<void()> start_thread = {}, perf::Recorder* recorder = nullptr);
+  struct Options {
+    // A message that takes longer is an error, unless the watch sees that other stages make progress.
+    std::chrono::duration<double> timeout = comm::Communicator::kDefaultTimeout;
+    std::function<void()> start_thread = {};  // called first on the thread, to place it where it disturbs least
+    perf::Recorder* recorder = nullptr;       // gets a span per message
+    PeerWatch* watch = nullptr;
+  };
+  // Collective: all stages make one at the same time.
+  PipelineLink(comm::Communicator& communicator, Options options);
   ~PipelineLink() override;  // in the middle of a step, abandons the transfers under way
 
   void open(std::vector<StageMessage> messages) override;
@@ -51,8 +55,7 @@ class PipelineLink : public StageLink {
   void check() const;
 
   std::unique_ptr<comm::Communicator> communicator_;
-  std::function<void()> start_thread_;
-  perf::Recorder* recorder_;
+  Options options_;
   std::map<std::string, Line> lines_;  // by name
   std::vector<Message> messages_;
 

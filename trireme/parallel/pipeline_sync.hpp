@@ -3,15 +3,20 @@
 #pragma once
 
 #include "trireme/parallel/all_reduce_sync.hpp"
+#include "trireme/parallel/peer_watch.hpp"
 
 namespace trireme::parallel {
 
 class PipelineSync final : public AllReduceSync {
  public:
-  // Only this object may use the first communicator, of the stage's replicas, meanwhile.
-  PipelineSync(comm::Communicator& stage, comm::Communicator& workers, ReplicaOptions options)
-      : AllReduceSync(stage, std::move(options)), workers_(workers) {}
+  // Collective over the workers. Only this object may use the first communicator, of the stage's replicas, meanwhile.
+  // Without a watch, waits end after the timeout though other stages work.
+  PipelineSync(comm::Communicator& stage, comm::Communicator& workers, const ReplicaOptions& options, PeerWatch* watch);
 
+  void wait(int bucket) override {
+    const PeerWatch::Waiting waiting(watch_);
+    AllReduceSync::wait(bucket);
+  }
   void set_vote(float value) override { vote_ = value; }
   float agreed() const override { return agreed_; }
 
@@ -23,7 +28,8 @@ class PipelineSync final : public AllReduceSync {
   Outcome share(const Outcome& own);
 
  private:
-  comm::Communicator& workers_;
+  std::unique_ptr<comm::Communicator> workers_;
+  PeerWatch* watch_;
   float vote_ = 0, agreed_ = 0;
 };
 

@@ -66,6 +66,8 @@ struct GroupPlan {
   std::string name;
   int rank = 0, ranks = 1;
   double timeout_seconds = 0;  // a device that waits longer for the others gives up with an Error
+  // What it waits for now, for that Error: "receive of 'fc1' from rank 2 (beta)". Empty: nothing.
+  std::function<std::string()> waits_for = {};
 };
 
 class ComputeDevice {
@@ -108,6 +110,7 @@ class ComputeDevice {
   virtual int outward_stream() const { return 0; }
   virtual int inward_stream() const { return 0; }
   virtual int input_stream() const { return 0; }  // brings the next run's inputs during a run
+  virtual int add_stream() { return 0; }          // another one, beside those in use
   // A point in the current stream, for other streams of the same run or graph and, outside graphs, for the host.
   virtual int record_event() { return 0; }
   virtual void wait_event(int /*event*/) {}

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trireme/comm/network_file.hpp"
+#include "trireme/parallel/peer_watch.hpp"
 #include "trireme/parallel/pipeline_sync.hpp"
 #include "trireme/perf/machine.hpp"
 #include "trireme/perf/peak.hpp"
@@ -190,7 +191,8 @@ class Worker {
   };
   Trace trace_;
   // Declared after the step: once destroyed, nobody writes to the step's memory.
-  std::unique_ptr<StageLink> link_;  // to other stages
+  std::unique_ptr<parallel::PeerWatch> watch_;  // over all stages; null: GPUs exchange by themselves
+  std::unique_ptr<StageLink> link_;             // to other stages
   std::unique_ptr<parallel::Replicas> replicas_;
   ps::WorkerSync* servers_ = nullptr;
   parallel::PipelineSync* pipeline_ = nullptr;  // likewise the replicas'

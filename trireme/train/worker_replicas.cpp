@@ -126,12 +126,16 @@ std::unique_ptr<StageLink> Worker::make_link(const parallel::ReplicaOptions& opt
     const std::string problem = why_not_between_gpus();
     if (problem.empty()) {
       setup_.gradient_path = "from GPU to GPU";
-      return std::make_unique<parallel::DeviceLink>(*workers_, backend_->device());
+      return std::make_unique<parallel::DeviceLink>(*workers_, backend_->device(), options.timeout);
     }
     setup_.gradient_path += fmt::format(" ({})", problem);
   }
-  auto link =
-      std::make_unique<parallel::PipelineLink>(*workers_, options.timeout, options.start_thread, options.recorder);
+  watch_ = std::make_unique<parallel::PeerWatch>(*workers_, options.timeout, options.start_thread);
+  auto link = std::make_unique<parallel::PipelineLink>(
+      *workers_, parallel::PipelineLink::Options{.timeout = options.timeout,
+                                                 .start_thread = options.start_thread,
+                                                 .recorder = options.recorder,
+                                                 .watch = watch_.get()});
   if (!config_.on_gpu()) return link;
   return std::make_unique<parallel::StagedLink>(std::move(link), backend_->device());
 }
@@ -146,7 +150,7 @@ std::unique_ptr<parallel::Replicas> Worker::make_stage() {
   stage_in_steps_->set_timeout(options.timeout);                                // while others compile, it is longer
   if (options.recorder != nullptr) StageLine::track(*options.recorder, stage);  // first in the file
   link_ = make_link(options);
-  auto sync = std::make_unique<parallel::PipelineSync>(*stage_in_steps_, *workers_, options);
+  auto sync = std::make_unique<parallel::PipelineSync>(*stage_in_steps_, *workers_, options, watch_.get());
   pipeline_ = sync.get();
   return std::make_unique<parallel::Replicas>(*stage_, std::move(sync), options);
 }

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "trireme/backend/backends.hpp"
 #include "trireme/backend/cuda/library.hpp"
+#include "trireme/base/clock.hpp"
 #include "trireme/base/units.hpp"
 
 namespace trireme::cuda {
@@ -64,7 +66,7 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
   }
   check(cudaSetDevice(ordinal_), "the GPU cannot be used");
   check(cudaGetDeviceProperties(&properties_, ordinal_), "the GPU's properties");
-  for (cudaStream_t& stream : streams_) check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+  while (std::ssize(streams_) < kStreams) add_stream();
   check(cublasLtCreate(&cublas_), "no handle");
   void* values = nullptr;
   check(cudaMalloc(&values, sizeof(RunValues)), "memory for the values of a run");
@@ -178,9 +180,24 @@ void CudaDevice::copy(void* to, const void* from, std::int64_t bytes) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream()), "a copy of a tensor");
 }
 
+int CudaDevice::add_stream() {
+  check(cudaStreamCreateWithFlags(&streams_.emplace_back(), cudaStreamNonBlocking), "a stream");
+  return static_cast<int>(std::ssize(streams_)) - 1;
+}
+
 void CudaDevice::wait_for_stream(cudaStream_t stream) {
-  if (wait_) return wait_(stream);
-  check(cudaStreamSynchronize(stream), "work on the GPU");
+  if (checks_.empty()) return check(cudaStreamSynchronize(stream), "work on the GPU");
+  constexpr auto kBetweenChecks = std::chrono::milliseconds(10);
+  const auto start = SteadyClock::now();
+  auto next_check = start + kBetweenChecks;
+  for (;;) {
+    const cudaError_t state = cudaStreamQuery(stream);
+    if (state != cudaErrorNotReady) return check(state, "work on the GPU");
+    std::this_thread::yield();
+    if (SteadyClock::now() < next_check) continue;
+    next_check = SteadyClock::now() + kBetweenChecks;
+    for (GroupCheck* const group : checks_) group->check(seconds_since(start));
+  }
 }
 
 bool CudaDevice::is_idle() const {
@@ -195,6 +212,7 @@ void CudaDevice::synchronize() {
 
 void CudaDevice::set_context(const RunContext& context) {
   auto* const staged = static_cast<RunValues*>(staged_values_.at(0));
+  signals_in_run_ = 0;  // a run begins
   const RunValues values{context.seed, context.step, context.sample_offset};
   if (std::memcmp(staged, &values, sizeof(values)) == 0) return;
   wait_for_stream(stream());  // the last upload may still read from here
@@ -218,14 +236,18 @@ std::unique_ptr<DeviceGraph> CudaDevice::capture(const std::function<void()>& wo
 }
 
 int CudaDevice::record_event() {
-  constexpr std::size_t kMostSignals = 8192;  // more than a step needs; reused long after they have passed
-  if (next_signal_ == events_.size() && next_signal_ < kMostSignals) {
+  // So many that none is reused in its own run or the next one, when somebody may still ask for it.
+  constexpr std::size_t kFewestSignals = 8192;
+  most_signals_in_run_ = std::max(most_signals_in_run_, ++signals_in_run_);
+  if (next_signal_ == events_.size() && events_.size() >= std::max(kFewestSignals, 2 * most_signals_in_run_)) {
+    next_signal_ = 0;
+  }
+  if (next_signal_ == events_.size()) {
     // A waiting host thread leaves its core to others.
     check(cudaEventCreateWithFlags(&events_.emplace_back(), cudaEventDisableTiming | cudaEventBlockingSync),
           "an event");
   }
-  const std::size_t index = next_signal_ % kMostSignals;
-  next_signal_ = index + 1;
+  const std::size_t index = next_signal_++;
   check(cudaEventRecord(events_[index], stream()), "an event");
   return static_cast<int>(index);
 }

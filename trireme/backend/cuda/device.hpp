@@ -24,6 +24,13 @@ struct RunValues {
 
 std::string nccl_version();  // of the build
 
+// Asked now and then by a host that waits for the GPU, whose work may wait for other processes.
+class GroupCheck {
+ public:
+  virtual ~GroupCheck() = default;
+  virtual void check(double waited_seconds) = 0;  // throws if the group has failed, or has waited too long
+};
+
 class CudaDevice final : public ComputeDevice {
  public:
   explicit CudaDevice(int ordinal);  // Error(unavailable) if there is no GPU, (bad_input) if not so many
@@ -47,6 +54,7 @@ class CudaDevice final : public ComputeDevice {
   int outward_stream() const override { return kComputeStreams; }
   int inward_stream() const override { return kComputeStreams + 1; }
   int input_stream() const override { return kComputeStreams + 2; }
+  int add_stream() override;
   int record_event() override;
   void wait_event(int event) override;
   void wait_event_on_host(int event) override;
@@ -63,8 +71,8 @@ class CudaDevice final : public ComputeDevice {
   void record_time(int index) override;
   double seconds_between(int first, int second) override;
 
-  // A joined group takes over waiting for streams, because other processes may be gone.
-  void set_waiting(std::function<void(cudaStream_t)> wait) { wait_ = std::move(wait); }
+  void add_check(GroupCheck& check) { checks_.push_back(&check); }
+  void remove_check(GroupCheck& check) { std::erase(checks_, &check); }
   bool is_idle() const;
 
   // For kernels.
@@ -87,15 +95,15 @@ class CudaDevice final : public ComputeDevice {
   cudaDeviceProp properties_{};
   int current_ = 0;
   std::shared_ptr<std::int64_t> bytes_ = std::make_shared<std::int64_t>(0);  // allocated; memory may outlive the device
-  std::array<cudaStream_t, kStreams> streams_{};
+  std::vector<cudaStream_t> streams_;
   mutable std::array<cudnnHandle_t, kStreams> cudnn_{};
   cublasLtHandle_t cublas_ = nullptr;
   RunValues* run_values_ = nullptr;
   DeviceMemory staged_values_;
   std::vector<cudaEvent_t> events_;  // used in turn
-  std::size_t next_signal_ = 0;
+  std::size_t next_signal_ = 0, signals_in_run_ = 0, most_signals_in_run_ = 0;
   std::vector<cudaEvent_t> times_;
-  std::function<void(cudaStream_t)> wait_;
+  std::vector<GroupCheck*> checks_;
 };
 
 }  // namespace trireme::cuda

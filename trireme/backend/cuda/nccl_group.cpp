@@ -2,15 +2,12 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
-#include <chrono>
 #include <cstring>
 #include <map>
-#include <thread>
 #include <utility>
 
 #include "trireme/backend/cuda/device.hpp"
 #include "trireme/backend/cuda/library.hpp"
-#include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
 
 namespace trireme::cuda {
@@ -37,16 +34,15 @@ void check_nccl(ncclResult_t result, const char* what) {
   fail(ErrorKind::failed, "NCCL: {}: {}; set NCCL_DEBUG=INFO for details", what, ncclGetErrorString(result));
 }
 
-class NcclGroup final : public DeviceGroup {
+class NcclGroup final : public DeviceGroup, public GroupCheck {
  public:
-  NcclGroup(CudaDevice& device, const ncclUniqueId& id, const GroupPlan& plan)
-      : device_(device), timeout_(plan.timeout_seconds) {
+  NcclGroup(CudaDevice& device, const ncclUniqueId& id, const GroupPlan& plan) : device_(device), plan_(plan) {
     check_nccl(ncclCommInitRank(&communicator_, plan.ranks, id, plan.rank), "GPUs cannot connect to each other");
-    device_.set_waiting([this](cudaStream_t stream) { wait(stream); });
+    device_.add_check(*this);
   }
   // Aborts if work is pending: it never ends if another process is gone.
   ~NcclGroup() override {
-    device_.set_waiting({});
+    device_.remove_check(*this);
     if (communicator_ == nullptr) return;
     if (!device_.is_idle()) {
       ncclCommAbort(communicator_);
@@ -73,29 +69,20 @@ class NcclGroup final : public DeviceGroup {
   }
 
  private:
-  void wait(cudaStream_t stream) {
-    constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
-    const auto start = SteadyClock::now();
-    auto next_look = start + kBetweenLooks;
-    for (;;) {
-      const cudaError_t state = cudaStreamQuery(stream);
-      if (state != cudaErrorNotReady) return check(state, "work on the GPU");
-      std::this_thread::yield();
-      const auto now = SteadyClock::now();
-      if (now < next_look) continue;
-      next_look = now + kBetweenLooks;
-      ncclResult_t problem = ncclSuccess;
-      check_nccl(ncclCommGetAsyncError(communicator_, &problem), "how its work goes");
-      if (problem != ncclSuccess && problem != ncclInProgress) {
-        give_up(ncclGetErrorString(problem));
-      } else if (now - start > timeout_) {
-        give_up(fmt::format("no answer from the other GPUs for {:.0f} s (--comm-timeout)", timeout_.count()));
-      }
-    }
+  void check(double waited_seconds) override {
+    if (communicator_ == nullptr) return;
+    ncclResult_t problem = ncclSuccess;
+    check_nccl(ncclCommGetAsyncError(communicator_, &problem), "how its work goes");
+    const bool has_failed = problem != ncclSuccess && problem != ncclInProgress;
+    if (!has_failed && waited_seconds <= plan_.timeout_seconds) return;
+    const std::string what = plan_.waits_for ? plan_.waits_for() : "a sum over all GPUs";
+    if (has_failed) give_up(what, ncclGetErrorString(problem));
+    if (!what.empty()) give_up(what, fmt::format("not done within {:.0f} s (--comm-timeout)", plan_.timeout_seconds));
   }
-  [[noreturn]] void give_up(const std::string& why) {
+  [[noreturn]] void give_up(const std::string& what, const std::string& why) {
     ncclCommAbort(std::exchange(communicator_, nullptr));
-    fail(ErrorKind::failed, "NCCL: {}: a worker is gone or stuck; set NCCL_DEBUG=INFO for details", why);
+    fail(ErrorKind::failed, "NCCL: {}: {}: a worker is gone or stuck; set NCCL_DEBUG=INFO for details",
+         what.empty() ? "between transfers" : what, why);
   }
 
   // The GPU reads the factor when a sum begins, so a captured sum uses the current value.
@@ -111,7 +98,7 @@ class NcclGroup final : public DeviceGroup {
   }
 
   CudaDevice& device_;
-  std::chrono::duration<double> timeout_;
+  GroupPlan plan_;
   ncclComm_t communicator_ = nullptr;
   std::map<const float*, ncclRedOp_t> operations_;
 };

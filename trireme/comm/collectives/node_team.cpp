@@ -83,9 +83,7 @@ void SharedCounter::wait_for(const Wait& wait, Communicator& communicator) {
     if (there || reached(wait.target)) return;
     communicator.progress();
     communicator.check_peers();
-    if (clock.waited() > communicator.timeout()) {
-      communicator.fail_waiting(wait.operation, wait.peer, wait.bytes, clock.waited());
-    }
+    communicator.check_wait(wait.operation, wait.peer, wait.bytes, clock.waited());
   }
 }
 

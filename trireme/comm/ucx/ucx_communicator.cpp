@@ -59,7 +59,7 @@ std::vector<std::string> exchange_texts(Communicator& over, std::span<const int>
     for (const Transfer transfer : transfers) {
       while (!over.done(transfer)) {
         over.doze(backoff);
-        if (backoff.waited() > over.timeout()) over.fail_waiting("exchange of addresses", -1, 0, backoff.waited());
+        over.check_wait("exchange of addresses", -1, 0, backoff.waited());
       }
     }
     transfers.clear();

@@ -186,9 +186,10 @@ void Benchmark::add_times() {
   for (std::size_t i = 0; i < buckets.size(); ++i) times_.bucket_seconds[i] += buckets[i];
 }
 
-// The mean over all workers for steps that are displayed; not computed for the others.
+// The mean over all workers for steps that are displayed; not computed for the others. In a pipeline it is known.
 double Benchmark::shown_loss(double loss, std::int64_t step) {
-  if (!worker_.in_lock_step() || config().distribution.backup_workers > 0 ||
+  const train::DistributionConfig& distribution = config().distribution;
+  if (!worker_.in_lock_step() || distribution.backup_workers > 0 || distribution.pipeline.is_used() ||
       !is_displayed(step, config().display_every))
     return loss;
   worker_.workers().set_context("loss of all workers");
