@@ -104,14 +104,15 @@ PipelineConfig resolve_pipeline(const DistributionOptions& options, int workers)
     read_stages(text, config);
   } else if (text == "auto") {
     config.is_automatic = workers > 1;
+    config.micro_batches = static_cast<int>(options.micro_batches.value_or(0));
+    return config;
   } else if (text != "data") {
     refuse(text, "unknown");
   }
   if (!config.is_used()) {
-    const std::string_view why =
-        text == "auto" ? "with --parallel auto, which chooses it" : "without a pipeline: --parallel pipeline:STAGES";
-    if (options.micro_batches) bad_input("--micro-batches has no effect {}", why);
-    if (options.schedule != "auto") bad_input("--schedule has no effect {}", why);
+    constexpr std::string_view kWhy = "without a pipeline: --parallel pipeline:STAGES";
+    if (options.micro_batches) bad_input("--micro-batches has no effect {}", kWhy);
+    if (options.schedule != "auto") bad_input("--schedule has no effect {}", kWhy);
     return config;
   }
   const int needed = std::accumulate(config.replicas.begin(), config.replicas.end(), 0);
@@ -162,10 +163,10 @@ std::shared_ptr<const StageOptions> stage_options(const PipelineConfig& config, 
     workers.insert(workers.end(), config.replicas.begin(), config.replicas.end());
   options->cuts =
       config.cuts.empty() ? choose_cuts(graph, fetches, backend, config.stages() * chunks, workers) : config.cuts;
-  options->order = make_pipeline_order(config.kind, {.stages = config.stages(),
-                                                     .micro_batches = config.micro_batches,
-                                                     .chunks = chunks,
-                                                     .replicas = config.replicas});
+  options->order = make_pipeline_order(
+      config.kind,
+      {.stages = config.stages(), .micro_batches = config.micro_batches, .chunks = chunks, .replicas = config.replicas},
+      config.costs);
   options->stage = config.place_of(rank).stage;
   options->replica = config.place_of(rank).replica;
   return options;
