@@ -63,6 +63,30 @@ TEST_F(PipelineMemory, IsAsPlanned) {
   }
 }
 
+// Plans that need too much are recorded with that; the chosen one saves memory and runs.
+TEST_F(PipelineMemory, RecomputationIsChosenIfNothingElseFits) {
+  const std::string path = folder_ / "record.json";
+  const CommandResult result =
+      run_trireme(launched(2, bench({"--model", "resnet29_v2", "--batch-size", "32", "--parallel", "auto",
+                                     "--memory-limit", "0.035", "--record", path})),
+                  {.timeout = 120s});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json record = read_record(path);
+  int chosen = 0, too_large = 0;
+  for (const json& plan : record["plans"]) {
+    const bool is_chosen = plan.value("chosen", false), has_problem = plan.contains("problem");
+    EXPECT_FALSE(is_chosen && has_problem);
+    if (has_problem) EXPECT_NE(plan["problem"].get<std::string>().find("of memory"), std::string::npos);
+    too_large += has_problem ? 1 : 0;
+    if (!is_chosen) continue;
+    ++chosen;
+    EXPECT_EQ(plan["recompute"], record["config"]["recompute"]);
+    EXPECT_LE(plan["memory_bytes"].get<double>(), 35e6);
+  }
+  EXPECT_EQ(chosen, 1);
+  EXPECT_GE(too_large, 1);
+}
+
 TEST_F(PipelineMemory, WhatDoesNotFitOneProcessTrainsAsAdvised) {
   constexpr int kLimit = 1'200'000;
   const CommandResult refused = run_limited(kLimit, bench({"--model", "resnet110_v2", "--batch-size", "64"}));

@@ -103,9 +103,7 @@ PipelineConfig resolve_pipeline(const DistributionOptions& options, int workers)
   } else if (text.ends_with(".json")) {
     read_stages(text, config);
   } else if (text == "auto") {
-    config.is_automatic = workers > 1;
-    config.micro_batches = static_cast<int>(options.micro_batches.value_or(0));
-    return config;
+    return {.micro_batches = static_cast<int>(options.micro_batches.value_or(0)), .is_automatic = workers > 1};
   } else if (text != "data") {
     refuse(text, "unknown");
   }
