@@ -19,6 +19,11 @@ using nlohmann::json;
 
 class PipelineMemory : public testing::Test {
  protected:
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "sanitizers take memory of their own";
+#endif
+  }
   // Kernels of known scratch memory, one thread.
   static Words bench(const Words& options) {
     Words words{"bench", "--num-batches",       "2", "--num-warmup-batches", "1", "--autotune",
@@ -85,6 +90,19 @@ TEST_F(PipelineMemory, RecomputationIsChosenIfNothingElseFits) {
   }
   EXPECT_EQ(chosen, 1);
   EXPECT_GE(too_large, 1);
+}
+
+// Only stages divide variables. Parts and order are those of measurements, which the workers have to agree on.
+TEST_F(PipelineMemory, PlansOfEachScheduleRun) {
+  for (const char* schedule : {"zb-h1", "interleaved"}) {
+    const CommandResult result =
+        run_trireme(launched(2, bench({"--model", "alexnet", "--batch-size", "4", "--parallel", "auto", "--schedule",
+                                       schedule, "--micro-batches", "4", "--memory-limit", "0.7"})),
+                    {.timeout = 120s});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.out.find(std::string("4 micro-batches of 2, schedule ") + schedule), std::string::npos)
+        << result.out;
+  }
 }
 
 TEST_F(PipelineMemory, WhatDoesNotFitOneProcessTrainsAsAdvised) {
