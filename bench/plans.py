@@ -30,15 +30,20 @@ def run(options, parallel, folder):
 
 
 def options_of(plan, number, folder):
-    if "stages" not in plan:
-        return ["--parallel", "data"]
+    more = ["--recompute", plan["recompute"]] if "recompute" in plan else []
+    if plan["parallel"] == "data":
+        return ["--parallel", "data", *more]
+    more += ["--micro-batches", str(plan["micro_batches"]), "--schedule", plan["schedule"]]
+    if plan["schedule"] == "interleaved":  # chooses its parts by itself
+        return ["--parallel", plan["parallel"], *more]
     path = pathlib.Path(folder) / f"plan-{number}.json"
-    path.write_text(json.dumps({key: plan[key] for key in ("stages", "micro_batches", "schedule")}))
-    return ["--parallel", str(path)]
+    path.write_text(json.dumps({"stages": plan["stages"]}))
+    return ["--parallel", str(path), *more]
 
 
 def name_of(plan):
-    return f"{plan['parallel']} {plan['schedule']} m={plan['micro_batches']}" if "stages" in plan else plan["parallel"]
+    name = " ".join([plan["parallel"], *([plan["recompute"]] if "recompute" in plan else [])])
+    return name if plan["parallel"] == "data" else f"{name} {plan['schedule']} m={plan['micro_batches']}"
 
 
 def main():
@@ -56,8 +61,8 @@ def main():
         plans = [plan for plan in first["plans"] if not plan.get("problem")]
         chosen = next(plan for plan in plans if plan.get("chosen"))
         say(f"{options.work}: chosen {name_of(chosen)}, which ran at {first['results']['images_per_second']:.2f} images/s")
-        data = [plan for plan in plans if "stages" not in plan]
-        others = sorted((plan for plan in plans if "stages" in plan), key=lambda plan: -plan["images_per_second"])
+        data = [plan for plan in plans if name_of(plan) == "data"]
+        others = sorted((plan for plan in plans if plan not in data), key=lambda plan: -plan["images_per_second"])
         plans = data + others[:options.plans]
         speeds = [[] for _ in plans]
         for number in range(options.rounds):

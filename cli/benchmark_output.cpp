@@ -64,7 +64,7 @@ std::string parallel_text(const lab::BenchmarkSetup& setup) {
   std::vector<std::string> considered;
   for (const train::ParallelPlan& plan : choice.plans) {
     considered.push_back(fmt::format(
-        "{} {}", plan.pipeline.text(),
+        "{} {}", plan.text(),
         plan.problem.empty() ? fmt::format("{:.2f}", choice.plans[0].seconds / plan.seconds) : plan.problem));
   }
   std::set<int> nodes;
@@ -72,7 +72,7 @@ std::string parallel_text(const lab::BenchmarkSetup& setup) {
   const comm::LinkCost& link = nodes.size() > 1 ? choice.links.across : choice.links.in_node;
   return fmt::format(
       "{}, predicted {:.1f} images/sec; speeds relative to data: {} ({}, links {} hosts {} and {:.2f} GB/s)",
-      chosen.pipeline.text(), images / chosen.seconds, fmt::join(considered, ", "),
+      chosen.text(), images / chosen.seconds, fmt::join(considered, ", "),
       choice.is_timed ? "by timed operations" : "by operations' flops and bytes",
       nodes.size() > 1 ? "between" : "within", format_seconds(link.latency_seconds), link.bytes_per_second / 1e9);
 }

@@ -8,6 +8,7 @@
 #include "trireme/base/text_table.hpp"
 #include "trireme/base/units.hpp"
 #include "trireme/plan/stages.hpp"
+#include "trireme/train/memory_check.hpp"
 #include "trireme/train/step_graph.hpp"
 
 namespace trireme::cli {
@@ -39,23 +40,21 @@ void show_stages(const train::StepConfig& config, const StagesRequest& request, 
   const auto kind = find_pipeline_kind(request.schedule);
   if (!kind) bad_input("--schedule {}: must be one of gpipe, 1f1b, interleaved, zb-h1", request.schedule);
   if (config.options.forward_only) bad_input("--stages: a pipeline trains; leave out --forward-only");
-  const std::int64_t batch = config.batch_size * request.stages;
-  if (batch % request.micro_batches != 0) {
-    bad_input("--micro-batches {}: the {} images of a step cannot be divided into as many equal parts",
-              request.micro_batches, batch);
-  }
-  train::StepConfig of_micro_batch = config;
-  of_micro_batch.batch_size = batch / request.micro_batches;
+  train::StepConfig job = config;
+  job.distribution.workers = request.stages;
+  train::PipelineConfig& pipeline = job.distribution.pipeline;
+  pipeline.replicas.assign(static_cast<std::size_t>(request.stages), 1);
+  pipeline.micro_batches = request.micro_batches;
+  pipeline.kind = *kind;
+  divide_batch(pipeline, job.global_batch_size());
   Graph graph;
-  const train::StepGraph step = build_step(graph, of_micro_batch);
+  const train::StepGraph step = build_step(graph, job);
   const auto backend = make_backend(config.backend, tuning);
-  const int chunks = default_chunks(*kind), parts = request.stages * chunks;
-
-  auto stages = std::make_shared<StageOptions>();
-  stages->cuts = choose_cuts(graph, step.fetches, *backend, parts);
-  stages->order =
-      make_pipeline_order(*kind, {.stages = request.stages, .micro_batches = request.micro_batches, .chunks = chunks});
+  const auto stages = stage_options(pipeline, graph, step.fetches, *backend, 0);
+  pipeline.cuts = stages->cuts;  // found once
+  const int parts = stages->order.shape.parts();
   const std::vector<PartWork> work = work_of_parts(graph, step.fetches, *backend, stages->cuts);
+  const std::vector<train::MemoryNeed> memory = train::planned_memory({.step = job});
   PipelineCosts costs;
   double sum = 0;
   for (const PartWork& part : work) {
@@ -76,11 +75,7 @@ void show_stages(const train::StepConfig& config, const StagesRequest& request, 
                    {"keeps", Align::right},
                    {"memory", Align::right}});
   for (int stage = 0; stage < request.stages; ++stage) {
-    stages->stage = stage;
-    CompileOptions options = compile_options(of_micro_batch);
-    options.stages = std::make_shared<const StageOptions>(*stages);
-    VariableLayouts layouts;
-    const MemorySummary memory = compile(graph, step.fetches, *backend, options, layouts).memory;
+    const train::MemoryNeed& need = memory[static_cast<std::size_t>(stage)];
     for (int part = stage; part < parts; part += request.stages) {
       const PartWork& own = work[static_cast<std::size_t>(part)];
       const double share = (own.forward + own.backward + own.weights) / sum;
@@ -90,23 +85,22 @@ void show_stages(const train::StepConfig& config, const StagesRequest& request, 
                      fmt::format("{:.1f} %", 100 * share), format_bytes(own.variable_bytes),
                      format_bytes(own.sent_bytes),
                      is_first ? std::to_string(times.kept[static_cast<std::size_t>(stage)]) : "",
-                     is_first ? format_bytes(memory.planned_bytes + memory.variable_bytes + memory.gradient_bytes +
-                                             memory.optimizer_bytes)
-                              : ""});
+                     is_first ? format_bytes(need.total()) : ""});
       rows.push_back({{"stage", stage},
                       {"part", part},
                       {"begins_at", begin},
                       {"work_share", share},
                       {"variable_bytes", own.variable_bytes},
                       {"sent_bytes", own.sent_bytes},
-                      {"planned_bytes", memory.planned_bytes}});
+                      {"planned_bytes", static_cast<std::int64_t>(need.activations)},
+                      {"memory_bytes", static_cast<std::int64_t>(need.total())}});
     }
   }
   if (json) {
     const Json all{{"model", config.options.model},
                    {"schedule", request.schedule},
                    {"micro_batches", request.micro_batches},
-                   {"micro_batch_size", of_micro_batch.batch_size},
+                   {"micro_batch_size", job.images_per_run()},
                    {"parts", rows},
                    {"idle_share", times.idle_share},
                    {"stages", to_json(stages->order, times)}};
@@ -114,7 +108,8 @@ void show_stages(const train::StepConfig& config, const StagesRequest& request, 
     return;
   }
   fmt::print("{}: {} stages, {} images per step in {} micro-batches of {}, schedule {}\n\n{}\n", config.options.model,
-             request.stages, batch, request.micro_batches, of_micro_batch.batch_size, request.schedule, table.text());
+             request.stages, job.global_batch_size(), request.micro_batches, job.images_per_run(), request.schedule,
+             table.text());
   fmt::print(
       "Digits: forward of a micro-batch (its last digit); letters from a: backward; w: gradients of weights; "
       "dots: idle\n{}idle: {:.1f} % of the stages' time, if work takes the time that its flops and bytes suggest "

@@ -38,6 +38,22 @@ TEST(Distribution, SeveralWorkersTrainTogetherUnlessToldOtherwise) {
   EXPECT_FALSE(resolved(2, [](auto& o) { o.variable_update = "independent"; }).is_synchronous());
 }
 
+TEST(Distribution, AutomaticPipelinesKeepToWhatIsGiven) {
+  StepOptions options;
+  options.model = "mnist";
+  options.batch_size = 8;
+  options.distribution.parallel = "auto";
+  options.distribution.micro_batches = 4;
+  for (const char* schedule : {"gpipe", "interleaved"}) {
+    options.distribution.schedule = schedule;
+    const StepConfig config = resolve(options, {.workers = 2});
+    EXPECT_TRUE(config.distribution.pipeline.is_automatic);
+    EXPECT_EQ(config.distribution.pipeline.micro_batches, 4);
+  }
+  options.distribution.micro_batches = 5;
+  EXPECT_THROW(resolve(options, {.workers = 2}), Error);
+}
+
 TEST(Distribution, BadOptionsAreRefusedWithTheLegalOnes) {
   expect_refused(
       {.workers = 2}, [](auto& o) { o.variable_update = "horovod"; },

@@ -229,7 +229,7 @@ void add_workers(std::vector<Option>& all) {
            "per stage)",
            {.role = Role::chosen, .range = Range{1, 1 << 16}, .label = "{} micro-batch|{} micro-batches"}),
        workers<&DistributionOptions::schedule>(
-           "schedule", "In a pipeline: order of the work in each stage; auto: 1f1b",
+           "schedule", "In a pipeline: order of the work in each stage; auto: 1f1b, or that of --parallel auto",
            {.role = Role::chosen, .names = {"auto", "gpipe", "1f1b", "interleaved", "zb-h1"}, .label = "schedule {}"}),
        workers<&DistributionOptions::bucket_mb>(
            "bucket-mb", "Megabytes of gradients that are exchanged together, or auto", {.title = "bucket (MB)"}),

@@ -194,6 +194,7 @@ Machine read_machine() {
 }
 
 // Not getrusage(): its maximum includes the parent process's.
+std::int64_t rss_bytes() { return kib_line("/proc/self/status", "VmRSS"); }
 std::int64_t peak_rss_bytes() { return kib_line("/proc/self/status", "VmHWM"); }
 
 }  // namespace trireme::perf

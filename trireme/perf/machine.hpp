@@ -53,6 +53,7 @@ std::optional<std::int64_t> process_memory_left();  // under `ulimit -v` and `ul
 // busy cores it keeps growing when all are busy.
 double current_load(std::chrono::milliseconds during);
 
+std::int64_t rss_bytes();       // of this process
 std::int64_t peak_rss_bytes();  // of this process so far
 
 }  // namespace trireme::perf

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "trireme/base/error.hpp"
 #include "trireme/plan/passes.hpp"
@@ -20,11 +21,17 @@ constexpr std::int64_t kKeepConstantBytes = 1 << 20;
 class Compiler {
  public:
   Compiler(PlanGraph graph, const Backend& backend, const CompileOptions& options, VariableLayouts& layouts)
-      : plan_(std::move(graph)), backend_(backend), options_(options), layouts_(layouts) {}
+      : plan_(std::move(graph)), backend_(backend), options_(options), layouts_(layouts) {
+    options_.inter_threads = std::max(options.inter_threads, backend.device().streams());
+  }
 
-  Program run();
+  void run();
+  // Of the stages, if there are any, that of this one.
+  Program program();
+  MemorySummary memory_of(const StageOptions& stage) const;
 
  private:
+  Parts parts() const { return divide(graph(), options_.stages->cuts, plan_.copies); }
   void add_source(const Node& node);
   void add_operation(const Node& node);
   KernelRequest request_for(const Node& node);
@@ -48,7 +55,7 @@ class Compiler {
 
   PlanGraph plan_;
   const Backend& backend_;
-  const CompileOptions& options_;
+  CompileOptions options_;
   VariableLayouts& layouts_;
   Program program_;
   std::vector<std::vector<int>> tensors_;                 // [node][output] -> buffer
@@ -62,7 +69,7 @@ class Compiler {
   bool training_ = false;
 };
 
-Program Compiler::run() {
+void Compiler::run() {
   program_.backend = backend_.name();
   tensors_.resize(graph().nodes().size());
   for (const Node& node : graph().nodes()) {
@@ -87,11 +94,19 @@ Program Compiler::run() {
   }
   add_fetches();
   program_.recomputation = measure_recomputation(program_, plan_.copies, in_place_, options_);
-  if (const StageOptions* stages = options_.stages.get())
-    keep_stage(program_, in_place_, divide(graph(), stages->cuts, plan_.copies), *stages);
+}
+
+Program Compiler::program() {
+  if (options_.stages != nullptr)
+    std::tie(program_, in_place_) = keep_stage(program_, in_place_, parts(), *options_.stages);
   program_.memory = plan_memory(program_, in_place_, options_);
   program_.graph = std::move(plan_.graph);
   return std::move(program_);
+}
+
+MemorySummary Compiler::memory_of(const StageOptions& stage) const {
+  auto [program, in_place] = keep_stage(program_, in_place_, parts(), stage);
+  return plan_memory(program, in_place, options_);
 }
 
 int Compiler::add_buffer(Buffer added) {
@@ -298,16 +313,9 @@ void check_precision(Precision precision, const Backend& backend) {
             backend.device().is_host() ? "; GPUs (the backend 'cuda') support all precisions" : "");
 }
 
-}  // namespace
-
-double Program::flops() const {
-  return std::accumulate(instructions.begin(), instructions.end(), 0.0, [](double sum, const Instruction& i) {
-    return i.once || i.recomputed ? sum : sum + i.cost.flops;
-  });
-}
-
-Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
-                const CompileOptions& options, VariableLayouts& variable_layouts) {
+// Until a stage is chosen: all stages compile the same.
+Compiler compile_whole(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
+                       const CompileOptions& options, VariableLayouts& variable_layouts) {
   if (fetches.empty()) bad_input("nothing to run: give at least one tensor to fetch");
   for (const Tensor& fetch : fetches) {
     if (fetch.graph != &graph || fetch.node < 0) bad_input("a fetch is not a tensor of this graph");
@@ -328,9 +336,34 @@ Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backe
   std::vector<bool> kept;
   if (options.stages != nullptr) kept = crossing_nodes(*plan.graph, divide(*plan.graph, options.stages->cuts));
   plan = recompute(std::move(plan), options.recompute, kept);
-  CompileOptions on_device = options;
-  on_device.inter_threads = std::max(options.inter_threads, backend.device().streams());
-  return Compiler(std::move(plan), backend, on_device, variable_layouts).run();
+  Compiler compiler(std::move(plan), backend, options, variable_layouts);
+  compiler.run();
+  return compiler;
+}
+
+}  // namespace
+
+double Program::flops() const {
+  return std::accumulate(instructions.begin(), instructions.end(), 0.0, [](double sum, const Instruction& i) {
+    return i.once || i.recomputed ? sum : sum + i.cost.flops;
+  });
+}
+
+Program compile(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
+                const CompileOptions& options, VariableLayouts& variable_layouts) {
+  return compile_whole(graph, fetches, backend, options, variable_layouts).program();
+}
+
+std::vector<MemorySummary> memory_of_stages(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
+                                            const CompileOptions& options) {
+  VariableLayouts layouts;
+  Compiler compiler = compile_whole(graph, fetches, backend, options, layouts);
+  if (options.stages == nullptr) return {compiler.program().memory};
+  std::vector<MemorySummary> memory;
+  StageOptions stage = *options.stages;
+  for (stage.stage = 0; stage.stage < stage.order.shape.stages; ++stage.stage)
+    memory.push_back(compiler.memory_of(stage));
+  return memory;
 }
 
 }  // namespace trireme

@@ -205,7 +205,7 @@ PipelineShape::Place PipelineShape::place_of(int worker) const {
   return {.stage = stage, .replica = worker - first_worker(stage), .replicas = replicas_of(stage)};
 }
 
-PipelineOrder make_pipeline_order(PipelineKind kind, const PipelineShape& shape) {
+PipelineOrder make_pipeline_order(PipelineKind kind, const PipelineShape& shape, const PipelineCosts& costs) {
   check(shape);
   if (shape.chunks > 1 && kind != PipelineKind::interleaved) {
     bad_input("the schedule {} has one part of the network per stage; only interleaved has several", to_string(kind));
@@ -218,6 +218,7 @@ PipelineOrder make_pipeline_order(PipelineKind kind, const PipelineShape& shape)
     case PipelineKind::interleaved:
       return shape.chunks > 1 ? interleaved(shape) : one_forward(shape);
     case PipelineKind::zero_bubble: {
+      if (!costs.forward.empty()) return list_order(shape, costs, true, shape.workers_from(0));
       std::vector<double> balanced;  // a stage of more workers has more to do
       for (int part = 0; part < shape.parts(); ++part) balanced.push_back(shape.replicas_of(part % shape.stages));
       return list_order(shape, {.forward = balanced, .backward = balanced, .weights = balanced}, true,

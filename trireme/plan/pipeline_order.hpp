@@ -64,16 +64,18 @@ struct PipelineOrder {
   int stage_of(int part) const { return part % shape.stages; }
 };
 
-// Error(bad_input) if the shape does not suit the kind.
-PipelineOrder make_pipeline_order(PipelineKind kind, const PipelineShape& shape);
-int default_chunks(PipelineKind kind);  // parts per stage
-
 // Seconds per task of a part, and of a micro-batch's transfers between a part and the next, which take turns on the
 // links of both workers.
 struct PipelineCosts {
-  std::vector<double> forward, backward, weights;  // [part]; backward without weights
-  std::vector<double> transfer = {};               // [part before]; empty: none
+  std::vector<double> forward = {}, backward = {}, weights = {};  // [part]; backward without weights
+  std::vector<double> transfer = {};                              // [part before]; empty: none
+  bool operator==(const PipelineCosts&) const = default;
 };
+
+// Costs matter to zero_bubble alone; without them, stages have as much to do as they have workers. Error(bad_input) if
+// the shape does not suit the kind.
+PipelineOrder make_pipeline_order(PipelineKind kind, const PipelineShape& shape, const PipelineCosts& costs = {});
+int default_chunks(PipelineKind kind);  // parts per stage
 
 // The order that results if each worker always takes the most urgent task that is ready: backward, then forward as
 // long as its stage keeps no more than `kept` micro-batches per part, then weights.

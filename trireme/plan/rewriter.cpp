@@ -148,7 +148,8 @@ PlanGraph Rewriter::finish() {
     if (!claimed(node.id)) emit(node.id);
   }
   to_.fetches = map(from_.fetches);
-  // Removes what fusing has left without readers.
+  // Removes what fusing has left without readers, if there is anything: this copies the graph.
+  if (std::ranges::count(needed_for(to_.fetches, *to_.graph), false) == 0) return std::move(to_);
   PlanGraph pruned = prune(*to_.graph, to_.fetches);
   for (auto& [node, origin] : pruned.origin) origin = to_.origin.at(origin);
   return pruned;

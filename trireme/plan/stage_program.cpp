@@ -17,8 +17,8 @@ namespace {
 
 class StageProgram {
  public:
-  StageProgram(Program& program, InPlacePairs& in_place, const Parts& parts, const StageOptions& options)
-      : whole_(program), in_place_(in_place), options_(options), order_(options.order) {
+  StageProgram(const Program& whole, const InPlacePairs& in_place, const Parts& parts, const StageOptions& options)
+      : whole_(whole), in_place_(in_place), options_(options), order_(options.order) {
     find_places(parts);
     check_variables();
     find_transfers();
@@ -27,7 +27,7 @@ class StageProgram {
     for (int m = options.replica; m < order_.shape.micro_batches; m += replicas(options.stage)) own_.push_back(m);
   }
 
-  void run() {
+  std::pair<Program, InPlacePairs> run() {
     for (std::size_t i = 0; i < whole_.instructions.size(); ++i) {
       if (place(i).part < 0 && is_needed(i)) add_copy(i, {.part = options_.stage}, false);
     }
@@ -48,6 +48,7 @@ class StageProgram {
     }
     while (!sends_.empty()) wait_for_send(sends_.begin()->first);
     finish();
+    return {std::move(program_), std::move(new_in_place_)};
   }
 
  private:
@@ -138,7 +139,7 @@ class StageProgram {
       for (const int id : each.outputs) text += fmt::format(" {}", whole_.buffers[index(id)].desc.format().name());
       text += '\n';
     }
-    whole_.network_hash = hash_bytes(std::as_bytes(std::span(text)));
+    program_.network_hash = hash_bytes(std::as_bytes(std::span(text)));
   }
 
   bool has_copies(int buffer) const {  // one per micro-batch
@@ -151,7 +152,7 @@ class StageProgram {
   // Numbers are the same in all stages: they are the messages' tags.
   void find_transfers() {
     const auto& instructions = whole_.instructions;
-    whole_.cut_bytes.assign(options_.cuts.size(), 0);
+    program_.cut_bytes.assign(options_.cuts.size(), 0);
     for (std::size_t i = 0; i < instructions.size(); ++i) {
       const bool applies = applies_gradients(instructions[i]);
       for (const int id : instructions[i].inputs) {
@@ -183,7 +184,7 @@ class StageProgram {
   // Of each micro-batch, as far as the first part that reads it there.
   void add_crossing(int buffer, int from, int to) {
     for (int cut = std::min(from, to); cut < std::max(from, to); ++cut)
-      whole_.cut_bytes[index(cut)] += whole_.buffers[index(buffer)].bytes * order_.shape.micro_batches;
+      program_.cut_bytes[index(cut)] += whole_.buffers[index(buffer)].bytes * order_.shape.micro_batches;
   }
 
   // Results of constants alone are made in every stage that uses them.
@@ -402,7 +403,7 @@ class StageProgram {
       placeholders[node] = static_cast<int>(buffers_.size());
       buffers_.push_back(std::move(all));
     }
-    whole_.placeholders = std::move(placeholders);
+    program_.placeholders = std::move(placeholders);
   }
 
   void add_fetches() {
@@ -415,7 +416,7 @@ class StageProgram {
         fetches.push_back(is_here ? copy_of(id, m) : -1);
       }
     }
-    whole_.fetches = std::move(fetches);
+    program_.fetches = std::move(fetches);
   }
 
   void add_constants() {
@@ -429,34 +430,37 @@ class StageProgram {
       bytes += (buffers_[index(copy->second)].bytes + kAlignment - 1) / kAlignment * kAlignment;
       constants.emplace_back(copy->second, node);
     }
-    whole_.constants = std::move(constants);
-    whole_.constant_bytes = bytes;
+    program_.constants = std::move(constants);
+    program_.constant_bytes = bytes;
   }
 
   void finish() {
+    program_.backend = whole_.backend;
+    program_.recomputation = whole_.recomputation;
+    program_.updates = whole_.updates;
+    program_.trains = whole_.trains;
     for (const auto& [node, id] : whole_.placeholders) {
       if (per_micro_batch_.contains(id)) {
-        whole_.samples = std::max(whole_.samples, whole_.buffers[index(id)].desc.shape[0]);
+        program_.samples = std::max(program_.samples, whole_.buffers[index(id)].desc.shape[0]);
       }
     }
     add_fetches();
     add_placeholders();
     add_constants();
-    whole_.micro_batches = static_cast<int>(own_.size());
-    whole_.stage = options_.stage;
-    whole_.transfers = static_cast<int>(messages_.size());
-    whole_.instructions = std::move(instructions_);
-    whole_.buffers = std::move(buffers_);
-    in_place_ = std::move(new_in_place_);
-    for (Instruction& instruction : whole_.instructions) {
-      instruction.first_sample = instruction.micro_batch * whole_.samples;
+    program_.micro_batches = static_cast<int>(own_.size());
+    program_.stage = options_.stage;
+    program_.transfers = static_cast<int>(messages_.size());
+    program_.instructions = std::move(instructions_);
+    program_.buffers = std::move(buffers_);
+    for (Instruction& instruction : program_.instructions) {
+      instruction.first_sample = instruction.micro_batch * program_.samples;
     }
   }
 
   static constexpr int kMostTransfers = 512;  // tags of a communicator
 
-  Program& whole_;
-  InPlacePairs& in_place_;
+  const Program& whole_;
+  const InPlacePairs& in_place_;
   const StageOptions& options_;
   const PipelineOrder& order_;
   std::vector<Place> places_;                             // [instruction]
@@ -471,6 +475,7 @@ class StageProgram {
   std::set<std::pair<int, int>> arrived_;                 // (buffer, micro-batch)
   std::map<std::pair<int, int>, int> copies_;             // (buffer, micro-batch) -> buffer of the new program
   std::vector<Message> messages_;
+  Program program_;
   std::vector<Instruction> instructions_;
   std::vector<Buffer> buffers_;
   InPlacePairs new_in_place_;
@@ -478,8 +483,9 @@ class StageProgram {
 
 }  // namespace
 
-void keep_stage(Program& program, InPlacePairs& in_place, const Parts& parts, const StageOptions& options) {
-  StageProgram(program, in_place, parts, options).run();
+std::pair<Program, InPlacePairs> keep_stage(const Program& whole, const InPlacePairs& in_place, const Parts& parts,
+                                            const StageOptions& options) {
+  return StageProgram(whole, in_place, parts, options).run();
 }
 
 }  // namespace trireme

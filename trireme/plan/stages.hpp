@@ -69,7 +69,12 @@ std::vector<PartWork> work_of_parts(const Graph& graph, std::span<const Tensor> 
                                     const std::vector<std::string>& cuts,
                                     const std::function<double(const Node&)>& seconds = rough_seconds);
 
-// Replaces a program of one micro-batch.
-void keep_stage(Program& program, InPlacePairs& in_place, const Parts& parts, const StageOptions& options);
+// Of a program of one micro-batch.
+std::pair<Program, InPlacePairs> keep_stage(const Program& whole, const InPlacePairs& in_place, const Parts& parts,
+                                            const StageOptions& options);
+
+// Of a worker of each stage, whichever the options name; compiles once. Without stages: of the program.
+std::vector<MemorySummary> memory_of_stages(const Graph& graph, std::span<const Tensor> fetches, const Backend& backend,
+                                            const CompileOptions& options);
 
 }  // namespace trireme

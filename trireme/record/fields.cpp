@@ -69,7 +69,7 @@ inline constexpr auto kFields<record::ParallelPlan> = [] {
   return std::tuple_cat(
       std::tuple(field("chosen", &T::chosen, Presence::if_set), field("images_per_second", &T::images_per_second),
                  field("idle_share", &T::idle_share), field("memory_bytes", &T::memory_bytes),
-                 field("problem", &T::problem, Presence::if_set)),
+                 field("recompute", &T::recompute, Presence::if_set), field("problem", &T::problem, Presence::if_set)),
       kFields<record::Pipeline>);
 }();
 
@@ -79,6 +79,12 @@ inline constexpr auto kFields<record::Breakdown> = [] {
   return std::tuple(field("compute", &T::compute), field("communication", &T::communication),
                     field("exposed_communication", &T::exposed_communication), field("input_wait", &T::input_wait),
                     field("optimizer", &T::optimizer), field("idle", &T::idle));
+}();
+
+template <>
+inline constexpr auto kFields<record::WorkerMemory> = [] {
+  using T = record::WorkerMemory;
+  return std::tuple(field("planned_bytes", &T::planned_bytes), field("used_bytes", &T::used_bytes));
 }();
 
 template <>
@@ -117,8 +123,8 @@ inline constexpr auto kFields<record::Results> = [] {
       field("io_overhead_percent", &T::io_overhead_percent),
       field("io_overhead_percent_per_repeat", &T::io_overhead_percent_per_repeat),
       field("in_place_images_per_second", &T::in_place_images_per_second), field("bad_records", &T::bad_records),
-      field("peak_rss_bytes", &T::peak_rss_bytes), field("flops_per_second", &T::flops_per_second),
-      field("utilisation", &T::utilisation));
+      field("peak_rss_bytes", &T::peak_rss_bytes), field("memory", &T::memory, Presence::if_set),
+      field("flops_per_second", &T::flops_per_second), field("utilisation", &T::utilisation));
 }();
 
 template <>

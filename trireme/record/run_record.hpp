@@ -64,6 +64,7 @@ struct Pipeline {
 struct ParallelPlan : Pipeline {                 // without stages: data parallelism
   double images_per_second = 0, idle_share = 0;  // predicted
   double memory_bytes = 0;                       // of the worker that needs most
+  std::string recompute;                         // empty: none
   std::string problem;                           // why it cannot be used; empty: it can
   bool chosen = false;
 };
@@ -71,6 +72,12 @@ struct ParallelPlan : Pipeline {                 // without stages: data paralle
 // Seconds per step of one rank. Compute includes an unknown optimizer share; if instructions overlap, both are unknown.
 struct Breakdown {
   std::optional<double> compute, communication, exposed_communication, input_wait, optimizer, idle;
+};
+
+// Of one rank, for its step.
+struct WorkerMemory {
+  std::int64_t planned_bytes = 0;
+  std::int64_t used_bytes = 0;  // by which the process grew at most
 };
 
 struct StepSeconds {
@@ -119,6 +126,7 @@ struct Results {
   std::vector<double> io_overhead_percent_per_repeat, in_place_images_per_second;
   std::optional<std::int64_t> bad_records;  // distinct ones skipped, over all workers
   std::int64_t peak_rss_bytes = 0;
+  std::vector<WorkerMemory> memory;  // per rank
   std::optional<double> flops_per_second;
   std::optional<double> utilisation;  // of the peak measured in this run
 };

@@ -79,7 +79,7 @@ void CheckpointEvaluation::check_data() const {
 
 void CheckpointEvaluation::check_memory() {
   if (config_.on_gpu()) return;
-  for (std::string& warning : train::check_memory({config_}, host_memories(workers_)))
+  for (std::string& warning : train::check_memory({.step = config_}, host_memories(workers_)))
     warnings_.push_back(std::move(warning));
 }
 

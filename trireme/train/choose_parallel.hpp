@@ -26,7 +26,7 @@ struct ParallelMeasurement {
   const perf::ThreadPlan& threads;
   const TuningOptions& tuning;
   const std::vector<HostMemory>& hosts;
-  const std::vector<StepConfig>& beside;  // programs that need memory alongside the step
+  const MemoryUse& memory;  // of which the step is not planned yet
   // Collective: compiles on the first worker, which times kernels, then on the others.
   std::function<void(const std::function<void()>& compile)> compile_in_turn;
 };

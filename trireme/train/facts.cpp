@@ -57,6 +57,7 @@ std::vector<record::ParallelPlan> plans_of(const WorkerSetup& setup, const StepC
     added.images_per_second = static_cast<double>(config.global_batch_size()) / plan.seconds;
     added.idle_share = plan.idle_share;
     added.memory_bytes = plan.memory;
+    if (plan.recompute != Recompute::none) added.recompute = to_string(plan.recompute);
     added.problem = plan.problem;
     added.chosen = &plan == &setup.parallel.plans[setup.parallel.chosen];
   }

@@ -1,10 +1,13 @@
 #include "trireme/train/parallel_planner.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "trireme/base/error.hpp"
 
@@ -260,22 +263,60 @@ class StageSearch {
 };
 
 std::vector<int> numbers_of_micro_batches(const JobCosts& job) {
+  if (job.micro_batches) return {*job.micro_batches};
   std::vector<int> numbers;
   const auto most = kMostMicroBatchesPerWorker * std::ssize(job.nodes);
   for (std::int64_t number = 2; number <= std::min<std::int64_t>(job.images, most); ++number) {
-    if (job.images % number == 0) numbers.push_back(static_cast<int>(number));
+    if (job.images % number == 0 && job.images / number >= job.least_images)
+      numbers.push_back(static_cast<int>(number));
   }
   return numbers;
 }
 
+bool may_use(const JobCosts& job, PipelineKind kind) { return !job.kind || *job.kind == kind; }
+
+// Two parts for each stage, as even as they can be; nothing if there are too few layers or workers cannot be divided.
+std::optional<PipelineConfig> interleaved_plan(const JobCosts& job, const std::vector<Layer>& layers, int stages,
+                                               int micro_batches) {
+  const auto workers = static_cast<int>(std::ssize(job.nodes));
+  const int parts = stages * default_chunks(PipelineKind::interleaved);
+  if (workers % stages != 0 || micro_batches % workers != 0 || std::ssize(layers) < parts) return std::nullopt;
+  PipelineConfig plan{.replicas = std::vector(index(stages), workers / stages),
+                      .micro_batches = micro_batches,
+                      .kind = PipelineKind::interleaved};
+  const double images = static_cast<double>(job.images) / micro_batches;
+  double left = 0;
+  for (const Layer& layer : layers) left += compute_of(layer, images);
+  double part = 0;
+  for (std::size_t i = 0; i + 1 < layers.size() && std::ssize(plan.cuts) + 1 < parts; ++i) {
+    const double cost = compute_of(layers[i], images);
+    part += cost;
+    left -= cost;
+    const auto parts_left = parts - static_cast<int>(std::ssize(plan.cuts));  // with this one
+    const double goal = (part + left) / parts_left;
+    const bool is_due = part + compute_of(layers[i + 1], images) / 2 > goal;
+    const bool is_last_chance = static_cast<int>(layers.size() - i) <= parts_left;
+    if (!is_due && !is_last_chance) continue;
+    plan.cuts.push_back(layers[i + 1].begins_at);
+    part = 0;
+  }
+  return plan;
+}
+
 }  // namespace
+
+std::string ParallelPlan::text() const {
+  if (recompute == Recompute::none) return pipeline.text();
+  return fmt::format("{} with --recompute {}", pipeline.text(), to_string(recompute));
+}
 
 void predict(ParallelPlan& plan, const NetworkCosts& network, const JobCosts& job) {
   const auto workers = static_cast<int>(std::ssize(job.nodes));
-  const PipelineConfig& pipeline = plan.pipeline;
+  PipelineConfig& pipeline = plan.pipeline;
   const bool is_data = !pipeline.is_used();
   const std::vector<Stage> stages = stages_of(is_data ? std::vector<int>{workers} : pipeline.replicas);
   const int micro_batches = is_data ? workers : pipeline.micro_batches;
+  const int chunks = default_chunks(pipeline.kind);
   const double images = static_cast<double>(job.images) / micro_batches;
 
   std::vector<std::vector<Layer>> parts(1);
@@ -284,50 +325,73 @@ void predict(ParallelPlan& plan, const NetworkCosts& network, const JobCosts& jo
     if (part < pipeline.cuts.size() && layer.begins_at == pipeline.cuts[part]) parts.emplace_back();
     parts.back().push_back(layer);
   }
-  if (parts.size() != stages.size())
-    fail(ErrorKind::failed, "a plan of {} stages has cuts for {}", stages.size(), parts.size());
+  if (parts.size() != stages.size() * index(chunks))
+    fail(ErrorKind::failed, "a plan of {} stages has cuts for {} parts", stages.size(), parts.size());
 
   PipelineCosts costs;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    const Layer part = join(parts[s], 0, parts[s].size());
+  std::vector<std::vector<Layer>> layers(stages.size());  // of a stage
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const std::size_t s = p % stages.size();
+    const Layer part = join(parts[p], 0, parts[p].size());
     costs.forward.push_back(part.forward.of(images));
     costs.backward.push_back(part.backward.of(images));
     costs.weights.push_back(part.weights.of(images));
-    if (s + 1 < stages.size())
-      costs.transfer.push_back(transfer_seconds(job, stages[s], stages[s + 1], part.crossing * images));
+    if (p + 1 < parts.size()) {
+      costs.transfer.push_back(
+          transfer_seconds(job, stages[s], stages[(p + 1) % stages.size()], part.crossing * images));
+    }
+    layers[s].insert(layers[s].end(), parts[p].begin(), parts[p].end());
   }
   const PipelineShape shape{.stages = static_cast<int>(std::ssize(stages)),
                             .micro_batches = micro_batches,
+                            .chunks = chunks,
                             .replicas = is_data ? std::vector<int>{workers} : pipeline.replicas};
-  const PipelineOrder order = make_pipeline_order(pipeline.kind, shape);
-  const PipelineTimes times = trireme::predict(order, costs);
+  pipeline.costs = {};
+  PipelineTimes times = trireme::predict(make_pipeline_order(pipeline.kind, shape), costs);
+  if (pipeline.kind == PipelineKind::zero_bubble) {  // a list of tasks: that of the measured costs is better, mostly
+    PipelineTimes measured = trireme::predict(make_pipeline_order(pipeline.kind, shape, costs), costs);
+    if (measured.total < times.total) {
+      times = std::move(measured);
+      pipeline.costs = costs;
+    }
+  }
   plan.seconds = plan.memory = 0;
+  double busy = 0;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     double end = 0;
     for (const PipelineTimes::Span& span : times.tasks[s]) end = std::max(end, span.end);
-    plan.seconds = std::max(plan.seconds, end + end_of_updates(network, job, stages[s], parts[s], images));
-    const Layer part = join(parts[s], 0, parts[s].size());
-    plan.memory = std::max(plan.memory, part.kept * images * times.kept[s] + network.copies * part.variables);
+    plan.seconds = std::max(plan.seconds, end + end_of_updates(network, job, stages[s], layers[s], images));
+    const Layer all = join(layers[s], 0, layers[s].size());
+    plan.memory = std::max(plan.memory, all.kept * images * times.kept[s] / chunks + network.copies * all.variables);
+    busy += times.busy[s] * stages[s].workers;
   }
-  double busy = 0;
-  for (std::size_t s = 0; s < stages.size(); ++s) busy += times.busy[s] * stages[s].workers;
   plan.idle_share = 1 - busy / (plan.seconds * workers);
 }
 
 std::vector<ParallelPlan> make_plans(const NetworkCosts& network, const JobCosts& job) {
   std::map<std::vector<int>, ParallelPlan> best;  // by the workers of each stage
   const std::vector<Layer> layers = coarsened(network);
+  const auto workers = static_cast<int>(std::ssize(job.nodes));
+  const auto consider = [&](PipelineConfig pipeline, PipelineKind kind) {
+    pipeline.kind = kind;
+    ParallelPlan plan{.pipeline = std::move(pipeline)};
+    predict(plan, network, job);
+    if (job.memory > 0 && plan.memory > job.memory) return;
+    const auto [found, is_new] = best.try_emplace(plan.pipeline.replicas, plan);
+    const double handicap = kind == PipelineKind::one_forward ? 1 : kWorthwhile;
+    if (!is_new && plan.seconds * handicap < found->second.seconds) found->second = plan;
+  };
   for (const int micro_batches : numbers_of_micro_batches(job)) {
-    for (PipelineConfig& pipeline : StageSearch(network, job, layers, micro_batches).run()) {
-      if (pipeline.stages() == 1 && micro_batches <= std::ssize(job.nodes)) continue;  // is data parallelism
-      for (const PipelineKind kind : {PipelineKind::one_forward, PipelineKind::zero_bubble}) {
-        pipeline.kind = kind;
-        ParallelPlan plan{.pipeline = pipeline};
-        predict(plan, network, job);
-        const double handicap = kind == PipelineKind::one_forward ? 1 : kWorthwhile;
-        const auto [found, is_new] = best.try_emplace(pipeline.replicas, plan);
-        if (!is_new && plan.seconds * handicap < found->second.seconds) found->second = plan;
+    for (const PipelineConfig& pipeline : StageSearch(network, job, layers, micro_batches).run()) {
+      const bool has_stages = pipeline.stages() > 1;
+      if (!has_stages && micro_batches <= workers) continue;  // is data parallelism
+      for (const PipelineKind kind : {PipelineKind::one_forward, PipelineKind::zero_bubble, PipelineKind::gpipe}) {
+        if (has_stages ? may_use(job, kind) : kind == PipelineKind::one_forward) consider(pipeline, kind);
       }
+    }
+    for (int stages = 2; may_use(job, PipelineKind::interleaved) && stages <= std::min(kMostStages, workers);
+         ++stages) {
+      if (const auto plan = interleaved_plan(job, layers, stages, micro_batches)) consider(*plan, plan->kind);
     }
   }
   std::vector<ParallelPlan> plans(1);

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "trireme/comm/all_reducer.hpp"
+#include "trireme/plan/compile_options.hpp"
 #include "trireme/train/pipeline_config.hpp"
 
 namespace trireme::train {
@@ -39,21 +41,28 @@ struct JobCosts {
   std::int64_t images = 0;  // per step, of all workers
   std::int64_t bucket_bytes = 0;
   bool overlap = true;  // all-reduce during backward
+  // What plans with micro-batches have to keep to.
+  std::optional<PipelineKind> kind = {};
+  std::optional<int> micro_batches = {};
+  std::int64_t least_images = 1;  // of a micro-batch
 };
 
 struct ParallelPlan {
   PipelineConfig pipeline = {};  // unused: data parallel
-  double seconds = 0;            // of a step
-  double memory = 0;             // bytes, of the worker that needs most; roughly
+  Recompute recompute = Recompute::none;
+  double seconds = 0;  // of a step
+  double memory = 0;   // bytes, of the worker that needs most; roughly
   double idle_share = 0;
   std::string problem = {};  // why it cannot be used; empty: it can
+
+  std::string text() const;
 };
 
-// Predicts the step of a plan. Layers must begin at its cuts.
+// Predicts the step of a plan, and gives it the costs that its schedule needs. Layers must begin at its cuts.
 void predict(ParallelPlan& plan, const NetworkCosts& network, const JobCosts& job);
 
 // Data parallelism first, then the best plan for each division of the workers into stages, fastest first. Plans that
-// need too much memory by rough figures are left out.
+// need more memory than the job has, by rough figures, are left out.
 std::vector<ParallelPlan> make_plans(const NetworkCosts& network, const JobCosts& job);
 
 }  // namespace trireme::train

@@ -113,15 +113,14 @@ PipelineConfig resolve_pipeline(const DistributionOptions& options, int workers)
   } else if (text.ends_with(".json")) {
     read_file(text, options, config);
   } else if (text == "auto") {
-    config.is_automatic = workers > 1;
+    return {.micro_batches = static_cast<int>(options.micro_batches.value_or(0)), .is_automatic = workers > 1};
   } else if (text != "data") {
     refuse(text, "unknown");
   }
   if (!config.is_used()) {
-    const std::string_view why =
-        text == "auto" ? "with --parallel auto, which chooses it" : "without a pipeline: --parallel pipeline:STAGES";
-    if (options.micro_batches) bad_input("--micro-batches has no effect {}", why);
-    if (options.schedule != "auto") bad_input("--schedule has no effect {}", why);
+    constexpr std::string_view kWhy = "without a pipeline: --parallel pipeline:STAGES";
+    if (options.micro_batches) bad_input("--micro-batches has no effect {}", kWhy);
+    if (options.schedule != "auto") bad_input("--schedule has no effect {}", kWhy);
     return config;
   }
   const int needed = std::accumulate(config.replicas.begin(), config.replicas.end(), 0);
@@ -170,10 +169,10 @@ std::shared_ptr<const StageOptions> stage_options(const PipelineConfig& config, 
   options->cuts = config.cuts.empty()
                       ? choose_cuts(graph, fetches, backend, config.stages() * chunks, workers, config.micro_batches)
                       : config.cuts;
-  options->order = make_pipeline_order(config.kind, {.stages = config.stages(),
-                                                     .micro_batches = config.micro_batches,
-                                                     .chunks = chunks,
-                                                     .replicas = config.replicas});
+  options->order = make_pipeline_order(
+      config.kind,
+      {.stages = config.stages(), .micro_batches = config.micro_batches, .chunks = chunks, .replicas = config.replicas},
+      config.costs);
   const PipelineShape::Place place = config.place_of(rank);
   options->stage = place.stage;
   options->replica = place.replica;

@@ -16,6 +16,7 @@ struct PipelineConfig {
   std::vector<std::string> cuts;  // nodes at which parts begin; empty: balanced by work
   int micro_batches = 0;          // per step; 0: chosen for the batch
   PipelineKind kind = PipelineKind::one_forward;
+  PipelineCosts costs = {};   // measured, by which the schedule is made; empty: nominal
   bool is_automatic = false;  // the worker chooses all of this
 
   bool is_used() const { return !replicas.empty(); }

@@ -220,7 +220,8 @@ void resolve_for_pipeline(StepConfig& config) {
          "whether an update is skipped depends on all gradients, and each stage has a part of them");
   config.inter_threads = 1;
   config.batch_split = 1;
-  if (pipeline.is_used()) divide_batch(config.distribution.pipeline, config.global_batch_size());
+  if (pipeline.is_used() || pipeline.micro_batches > 0)
+    divide_batch(config.distribution.pipeline, config.global_batch_size());
 }
 
 // Restricts choices for several workers or bit-reproducible results.
@@ -324,6 +325,7 @@ Json to_json(const StepConfig& config) {
                {"data_format", to_string(config.data_format)},
                {"backend", config.backend},
                {"autotune", to_string(config.autotune)},
+               {"recompute", to_string(config.recompute)},
                {"tune_cache", config.tune_cache},
                {"num_intra_threads", config.intra_threads},
                {"num_inter_threads", config.inter_threads},

@@ -53,7 +53,9 @@ Trainer::Trainer(const TrainingConfig& config, const ProcessGroup& group, const 
     own.restore = [this, &group](Session& session) { restore(session, group.workers); };
   }
   own.first_sample = first_sample_;
-  if (config_->evaluates() == EvaluateOn::all || group.workers.size() == 1) own.beside = evaluation_programs(*config_);
+  own.memory = {.beside = evaluation_programs(*config_),
+                .beside_all = config_->evaluates() == EvaluateOn::all,
+                .saves = !config_->checkpoint_dir.empty()};
   worker_ = std::make_unique<Worker>(config_->step, group, own);
   StepConfig& step = config_->step;
   step.schedule.steps_per_epoch = static_cast<double>(samples()) / static_cast<double>(config_->samples_per_update());

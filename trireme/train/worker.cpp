@@ -172,10 +172,12 @@ void Worker::choose_parallel() {
                               .threads = setup_.threads,
                               .tuning = tuning_,
                               .hosts = hosts,
-                              .beside = programs_beside(),
+                              .memory = memory_use(),
                               .compile_in_turn = [this](const auto& compile) { compile_in_turn(compile); }},
                              *workers_);
-  config_.distribution.pipeline = setup_.parallel.plans[setup_.parallel.chosen].pipeline;
+  const ParallelPlan& chosen = setup_.parallel.plans[setup_.parallel.chosen];
+  config_.distribution.pipeline = chosen.pipeline;
+  config_.recompute = chosen.recompute;
 }
 
 std::optional<double> Worker::memory_limit() const {
@@ -200,17 +202,16 @@ void Worker::open_data() {
   set_epoch(config_, input_->samples());
 }
 
-std::vector<StepConfig> Worker::programs_beside() const {
-  std::vector<StepConfig> programs = options_.beside;
-  for (StepConfig& program : programs) program.num_classes = config_.num_classes;
-  return programs;
+MemoryUse Worker::memory_use() const {
+  MemoryUse use = options_.memory;
+  use.step = config_;
+  for (StepConfig& program : use.beside) program.num_classes = config_.num_classes;
+  return use;
 }
 
 void Worker::check_memory() {
   if (config_.on_gpu()) return;
-  std::vector<StepConfig> programs = programs_beside();
-  programs.insert(programs.begin(), config_);
-  for (std::string& warning : train::check_memory(programs, host_memories(*workers_, memory_limit())))
+  for (std::string& warning : train::check_memory(memory_use(), host_memories(*workers_, memory_limit())))
     setup_.warnings.push_back(std::move(warning));
 }
 
@@ -272,6 +273,7 @@ void Worker::measure_gpu_peak() {
 }
 
 void Worker::prepare() {
+  setup_.rss_before_bytes = perf::rss_bytes();
   if (workers_->size() == 1) {
     build();
   } else {
@@ -437,6 +439,7 @@ void Worker::build() {
   }
   keep_new_timings();
   setup_.memory = step_->memory();
+  setup_.planned_bytes = static_cast<std::int64_t>(need_of(config, setup_.memory).total());
   setup_.recomputation = step_->executable().program().recomputation;
   setup_.recomputation.planned_bytes_without *= step_->groups();
   setup_.flops_per_step = step_->flops();

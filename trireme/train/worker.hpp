@@ -40,12 +40,13 @@ struct WorkerSetup {
   ModelCounts counts;
   MemorySummary memory;
   Recomputation recomputation;
-  double bytes_per_step = 0;   // that its instructions read and write at least
-  double flops_per_step = 0;   // as the program executes them, without what is computed again
-  double prepare_seconds = 0;  // building, compiling, allocating, initial values
-  int kernels_timed = 0;       // by the tuner, now; the others were known or had no choice
-  int problems_renewed = 0;    // of these, because the timings were old or of a busy machine
-  double tuning_seconds = 0;   // part of prepare_seconds
+  std::int64_t rss_before_bytes = 0, planned_bytes = 0;  // of this process before it prepared the step; for the step
+  double bytes_per_step = 0;                             // that its instructions read and write at least
+  double flops_per_step = 0;                             // as the program executes them, without what is computed again
+  double prepare_seconds = 0;                            // building, compiling, allocating, initial values
+  int kernels_timed = 0;                                 // by the tuner, now; the others were known or had no choice
+  int problems_renewed = 0;                              // of these, because the timings were old or of a busy machine
+  double tuning_seconds = 0;                             // part of prepare_seconds
   // If workers train together:
   std::vector<comm::Member> members;  // by rank
   std::vector<std::int64_t> bucket_bytes;
@@ -86,9 +87,9 @@ class Worker {
     // Called on the first worker after compiling: replaces the initial values, for all workers. In a pipeline called on
     // all.
     std::function<void(Session&)> restore = {};
-    std::int64_t first_sample = 0;        // first one to take from the data set's sequence
-    perf::Recorder* recorder = nullptr;   // gets the spans of steps; null: no trace
-    std::vector<StepConfig> beside = {};  // need memory alongside the step, such as evaluation
+    std::int64_t first_sample = 0;       // first one to take from the data set's sequence
+    perf::Recorder* recorder = nullptr;  // gets the spans of steps; null: no trace
+    MemoryUse memory = {};               // but the step, which this adds
   };
   // Plans and pins threads, measures the machine's peak, builds and compiles the network. Completes the configuration
   // (learning rate, threads, classes, preprocessing), which must outlive this. Collective; all pass the same one.
@@ -143,7 +144,7 @@ class Worker {
   std::unique_ptr<parallel::Replicas> make_stage();
   std::string why_not_between_gpus() const;
   void choose_parallel();
-  std::vector<StepConfig> programs_beside() const;
+  MemoryUse memory_use() const;
   void open_data();
   void check_memory();
   std::optional<double> memory_limit() const;  // of the user, in bytes

@@ -345,6 +345,8 @@ RankReport Benchmark::rank_report() const {
   report.step_seconds = result_.step_seconds;
   report.losses = result_.losses;
   report.peak_rss_bytes = perf::peak_rss_bytes();
+  report.planned_bytes = setup_.planned_bytes;
+  report.used_bytes = report.peak_rss_bytes - setup_.rss_before_bytes;
   const auto steps = static_cast<double>(std::max<std::int64_t>(1, times_.steps));
   report.step = perf::summarize(joined(result_.step_seconds)).mean;
   report.update = times_.update / steps;

@@ -135,8 +135,10 @@ record::Results make_results(const Benchmark& benchmark) {
     if (measured.ranks.empty()) results.breakdown.push_back(breakdown(benchmark, summary.mean, 0));
   }
   results.servers = measured.servers;
-  for (const RankReport& rank : measured.ranks)
+  for (const RankReport& rank : measured.ranks) {
     results.peak_rss_bytes = std::max(results.peak_rss_bytes, rank.peak_rss_bytes);
+    results.memory.push_back({.planned_bytes = rank.planned_bytes, .used_bytes = rank.used_bytes});
+  }
   results.flops_per_second = setup.config.distribution.workers * setup.flops_per_step / summary.mean;
   results.utilisation = setup.flops_per_step / summary.mean / setup.peak.flops_per_second;
   return results;

@@ -16,7 +16,8 @@ inline constexpr auto kFields<lab::RankReport> = [] {
                     field("step_seconds", &T::step_seconds), field("losses", &T::losses), field("step", &T::step),
                     field("update", &T::update), field("wait", &T::wait), field("bubble", &T::bubble),
                     field("input", &T::input), field("bucket_seconds", &T::bucket_seconds),
-                    field("peak_rss_bytes", &T::peak_rss_bytes));
+                    field("peak_rss_bytes", &T::peak_rss_bytes), field("planned_bytes", &T::planned_bytes),
+                    field("used_bytes", &T::used_bytes));
 }();
 
 namespace lab {

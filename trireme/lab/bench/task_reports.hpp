@@ -24,6 +24,7 @@ struct RankReport {
   double input = 0;                    // waiting for images and copying them
   std::vector<double> bucket_seconds;  // reducing each bucket, including waiting for other ranks
   std::int64_t peak_rss_bytes = 0;
+  std::int64_t planned_bytes = 0, used_bytes = 0;  // see record::WorkerMemory
 
   double compute() const { return step - update - wait - input; }
   double busy() const { return compute() + input; }  // the time others may have to wait for it
