@@ -78,9 +78,17 @@ class Chooser {
     job.overlap = config_.distribution.overlap;
     job.kind = find_pipeline_kind(config_.options.distribution.schedule);  // nothing: auto
     if (const int given = config_.distribution.pipeline.micro_batches; given > 0) job.micro_batches = given;
-    if (network_.has_batch_norm && !any_micro_batch)
-      job.least_images = std::min(kLeastForBatchNorm, config_.batch_size);
+    if (!any_micro_batch) job.least_images = least_images();
     return job;
+  }
+
+  // That a plan may have in a micro-batch if there are others.
+  std::int64_t least_images() const {
+    const bool is_given = config_.distribution.pipeline.micro_batches > 0;
+    return network_.has_batch_norm && !is_given ? std::min(kLeastForBatchNorm, config_.batch_size) : 1;
+  }
+  std::int64_t images_of_micro_batch(const ParallelPlan& plan) const {
+    return plan.pipeline.is_used() ? config_.global_batch_size() / plan.pipeline.micro_batches : config_.batch_size;
   }
 
   // Plans that need no more memory than this by rough figures; 0: any.
@@ -158,6 +166,12 @@ class Chooser {
           "--parallel auto: no plan fits the {} that each of {} workers may use; {} would need {}. Use more "
           "workers or a smaller --batch-size",
           format_bytes(*memory_), workers_.size(), least.text(), format_bytes(least.memory));
+    }
+    if (const std::int64_t images = images_of_micro_batch(found->plan); images < least_images()) {
+      choice_.warning = fmt::format(
+          "--parallel auto: as nothing else fits the memory, batch norm has statistics of {} image{} at a time, which "
+          "makes training worse",
+          images, images == 1 ? "" : "s");
     }
     // Those that are shown or recorded without a problem can be run.
     auto chosen = static_cast<std::size_t>(found - candidates_.data());

@@ -18,7 +18,8 @@ struct ParallelChoice {
   std::vector<ParallelPlan> plans;  // considered; data parallelism first
   std::size_t chosen = 0;
   comm::CostModel links;
-  bool is_timed = false;  // otherwise by flops and bytes, since not even one image fits
+  std::string warning = {};  // on the first worker
+  bool is_timed = false;     // otherwise by flops and bytes, since not even one image fits
 };
 
 struct ParallelMeasurement {

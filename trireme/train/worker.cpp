@@ -178,6 +178,7 @@ void Worker::choose_parallel() {
   const ParallelPlan& chosen = setup_.parallel.plans[setup_.parallel.chosen];
   config_.distribution.pipeline = chosen.pipeline;
   config_.recompute = chosen.recompute;
+  if (!setup_.parallel.warning.empty()) setup_.warnings.push_back(setup_.parallel.warning);
 }
 
 std::optional<double> Worker::memory_limit() const {
