@@ -81,7 +81,9 @@ TEST_F(PipelineMemory, RecomputationIsChosenIfNothingElseFits) {
   for (const json& plan : record["plans"]) {
     const bool is_chosen = plan.value("chosen", false), has_problem = plan.contains("problem");
     EXPECT_FALSE(is_chosen && has_problem);
-    if (has_problem) EXPECT_NE(plan["problem"].get<std::string>().find("of memory"), std::string::npos);
+    if (has_problem) {
+      EXPECT_NE(plan["problem"].get<std::string>().find("of memory"), std::string::npos);
+    }
     too_large += has_problem ? 1 : 0;
     if (!is_chosen) continue;
     ++chosen;

@@ -86,7 +86,9 @@ void expect_a_share_of_the_state(Replicas& replicas, Session& session) {
       for (const float value : state.f32()) sum += std::abs(value);
     }
   }
-  if (replicas.rank() == 0) EXPECT_EQ(sum > 0, whole > 0);
+  if (replicas.rank() == 0) {
+    EXPECT_EQ(sum > 0, whole > 0);
+  }
   replicas.sync().drop_state();
 }
 

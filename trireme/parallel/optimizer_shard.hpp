@@ -26,8 +26,8 @@ class OptimizerShard {
  private:
   struct Slice {
     std::span<float> values, gradients;
-    std::vector<float*> states;
-    std::vector<std::span<float>> whole;  // states of the part in the session
+    std::vector<float*> states = {};
+    std::vector<std::span<float>> whole = {};  // states of the part in the session
   };
   enum class To { ranks, first };
   void move(To to);

@@ -12,9 +12,9 @@
 namespace trireme::train {
 
 struct PipelineConfig {
-  std::vector<int> replicas;      // [stage]: workers. Empty: every worker has all layers
-  std::vector<std::string> cuts;  // nodes at which parts begin; empty: balanced by work
-  int micro_batches = 0;          // per step; 0: chosen for the batch
+  std::vector<int> replicas = {};      // [stage]: workers. Empty: every worker has all layers
+  std::vector<std::string> cuts = {};  // nodes at which parts begin; empty: balanced by work
+  int micro_batches = 0;               // per step; 0: chosen for the batch
   PipelineKind kind = PipelineKind::one_forward;
   PipelineCosts costs = {};   // measured, by which the schedule is made; empty: nominal
   bool is_automatic = false;  // the worker chooses all of this
