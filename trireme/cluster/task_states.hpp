@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct TaskState {
   std::string host = {};
   int pid = 0;          // of its program; 0: not started yet
   int stopped_by = 0;   // signal
+  bool trains = false;  // has begun its first step and told so
   bool over = false;    // ended, lost or never started
   bool lost = false;    // failed, and the job continues without it
   bool pinged = false;  // its host has not answered yet
@@ -46,6 +48,10 @@ class TaskStates {
   }
   bool all_connected() const {
     return std::ranges::all_of(states_, [](const TaskState& state) { return state.channel.has_value(); });
+  }
+  bool all_train() const {  // all workers
+    const auto trains = [this](int task) { return !is_worker(task) || states_[task].trains; };
+    return static_cast<std::size_t>(std::ranges::count_if(std::views::iota(0, count()), trains)) == states_.size();
   }
   std::vector<int> missing() const {  // whose runners have not reported
     return those([](const TaskState& state) { return !state.reported && !state.over; });
