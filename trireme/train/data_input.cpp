@@ -72,7 +72,7 @@ void DataInput::check_suits(const StepConfig& config, bool goes_on) const {
             most > 0 ? fmt::format("--batch-size {} at most", most) : "use fewer workers");
 }
 
-void DataInput::start(const StepConfig& config, const std::vector<int>& processors, std::int64_t first,
+void DataInput::start(const StepConfig& config, const std::vector<int>& processors, const SampleLedger& ledger,
                       perf::Recorder* recorder) {
   options_.batch_size = config.images_per_run();
   if (const PipelineConfig& pipeline = config.distribution.pipeline; pipeline.is_used()) {
@@ -80,11 +80,23 @@ void DataInput::start(const StepConfig& config, const std::vector<int>& processo
     options_.rank = place.replica;
     options_.ranks = place.replicas;
   }
-  options_.first = first;
   options_.recorder = recorder;
   if (!processors.empty()) {
     options_.start_thread = [processors] { std::ignore = perf::limit_thread(processors); };
   }
+  restart(options_.rank, options_.ranks, ledger);
+}
+
+void DataInput::restart(int rank, int ranks, const SampleLedger& ledger) {
+  if (pipeline_) {
+    const std::vector<std::int64_t> bad = pipeline_->bad_samples();
+    bad_before_.insert(bad.begin(), bad.end());
+  }
+  options_.rank = rank;
+  options_.ranks = ranks;
+  options_.first = ledger.next();
+  options_.before = ledger.leftover();
+  pipeline_.reset();  // its memory first
   pipeline_ = std::make_unique<data::Pipeline>(dataset_, options_);
 }
 
@@ -98,7 +110,9 @@ std::int64_t count_different(comm::Communicator& workers, const std::vector<std:
 }
 
 std::int64_t DataInput::count_bad_records(comm::Communicator& workers) const {
-  return count_different(workers, pipeline_ ? pipeline_->bad_samples() : std::vector<std::int64_t>());
+  std::vector<std::int64_t> bad = pipeline_ ? pipeline_->bad_samples() : std::vector<std::int64_t>();
+  bad.insert(bad.end(), bad_before_.begin(), bad_before_.end());
+  return count_different(workers, bad);
 }
 
 std::string DataInput::describe() const {

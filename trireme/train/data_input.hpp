@@ -3,11 +3,13 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "trireme/comm/communicator.hpp"
 #include "trireme/data/pipeline.hpp"
+#include "trireme/train/sample_ledger.hpp"
 #include "trireme/train/step_config.hpp"
 #include "trireme/train/trained_on.hpp"
 
@@ -29,10 +31,12 @@ class DataInput {
   // Error(bad_input) if it has more classes than the network, or fewer images than a step needs.
   void check_suits(const StepConfig& config, bool goes_on) const;
 
-  // Starts making the configuration's batches from this position on, pinned to `processors` if any. Records spans if
+  // Starts making the configuration's batches of unused samples, pinned to `processors` if any. Records spans if
   // there is a recorder.
-  void start(const StepConfig& config, const std::vector<int>& processors, std::int64_t first = 0,
+  void start(const StepConfig& config, const std::vector<int>& processors, const SampleLedger& ledger = {},
              perf::Recorder* recorder = nullptr);
+  // Goes on as this rank of so many, with what nobody has used.
+  void restart(int rank, int ranks, const SampleLedger& ledger);
   // Waits for the next batch; valid until the next call.
   const data::Batch& next() { return pipeline_->next(); }
   bool is_ready() const { return pipeline_->is_ready(); }  // next() would not wait
@@ -54,6 +58,7 @@ class DataInput {
   std::int64_t classes_ = 0;
   data::PipelineOptions options_;
   std::unique_ptr<data::Pipeline> pipeline_;
+  std::set<std::int64_t> bad_before_;  // of earlier pipelines
 };
 
 }  // namespace trireme::train

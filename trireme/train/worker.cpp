@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <numeric>
 #include <utility>
 
 #include "trireme/backend/registry.hpp"
@@ -51,7 +52,9 @@ std::string share_processors(comm::Communicator& workers) {
     ++sharing;
     if (rank < workers.rank()) ++before;
   }
-  if (sharing == 1) return "";
+  const bool are_threads =  // of one process, as in a replay
+      workers.size() > 1 && workers.members()[0].pid == workers.members()[workers.size() - 1].pid;
+  if (sharing == 1 || are_threads) return "";
   const perf::CoreDivision division = perf::divide_this_machine({.workers = sharing, .oversubscribe = true});
   if (division.shared) {
     return fmt::format("{} workers on {} share {} processors: they slow each other down", sharing, workers.self().host,
@@ -107,7 +110,15 @@ void share_cores(StepConfig& config, comm::Communicator& workers, std::vector<st
 }
 
 Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
-    : config_(config), workers_(&group.workers), with_servers_(group.with_servers), options_(std::move(options)) {
+    : config_(config),
+      workers_(&group.workers),
+      launched_(&group.workers),
+      with_servers_(group.with_servers),
+      teams_(group.teams),
+      options_(std::move(options)),
+      samples_(options_.samples) {
+  team_.ranks.resize(workers_->size());
+  std::iota(team_.ranks.begin(), team_.ranks.end(), 0);
   if (workers_->size() != config.distribution.workers) {
     bad_input("a job of {} workers was given {} ranks", config.distribution.workers, workers_->size());
   }
@@ -137,8 +148,7 @@ Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
   if (config_.on_gpu()) measure_gpu_peak();
   if (options_.recorder != nullptr) name_spans(*options_.recorder);
   if (input_) {
-    input_->start(config_, config_.options.bind ? processors : std::vector<int>(), options_.first_sample,
-                  options_.recorder);
+    input_->start(config_, config_.options.bind ? processors : std::vector<int>(), samples_, options_.recorder);
   }
 }
 
@@ -187,7 +197,7 @@ void Worker::open_data() {
   config_.data.set_threads(config_.on_gpu());
   input_ = std::make_unique<DataInput>(config_, *workers_);
   if (options_.on_data) options_.on_data(*input_);
-  input_->check_suits(config_, options_.first_sample > 0);
+  input_->check_suits(config_, options_.samples.used() > 0);
   config_.num_classes = input_->classes();
   config_.data.preprocessing = input_->preprocessing();
   setup_.dataset = input_->describe();
@@ -214,11 +224,17 @@ void Worker::check_memory() {
 
 void Worker::leave_lost_behind() {
   if (!config_.distribution.survives_lost_workers() || workers_->size() == 1) return;
+  const auto go_on_with = [this](comm::Communicator& of, const std::vector<int>& ranks) {
+    std::unique_ptr<comm::Communicator> survivors = of.subgroup(ranks);
+    survivors_ = std::move(survivors);
+    workers_ = survivors_.get();
+    replicas_->set_communicator(*workers_);
+  };
+  // Those who have made the last step know each other; some may be lost since.
+  if (elastic_ != nullptr && std::ssize(team_.ranks) < workers_->size()) go_on_with(*launched_, team_.ranks);
   const std::vector<int> left = comm::agree_on_survivors(*workers_);
   if (static_cast<int>(left.size()) == workers_->size()) return;
-  survivors_ = workers_->subgroup(left);
-  workers_ = survivors_.get();
-  replicas_->set_communicator(*workers_);
+  go_on_with(*workers_, left);
 }
 
 void Worker::divide_cores() {
@@ -344,8 +360,46 @@ std::optional<double> Worker::accuracy() const {
 
 void Worker::set_run(int run) {
   const bool has_micro_batches = config_.distribution.pipeline.is_used();
+  const auto workers = static_cast<int>(team_.ranks.size());
   step_->set_first_sample(has_micro_batches ? run * config_.global_batch_size()
-                                            : (run * workers_->size() + workers_->rank()) * config_.batch_size);
+                                            : (run * workers + place_in_team()) * config_.batch_size);
+}
+
+int Worker::place_in_team() const {
+  const auto place = std::ranges::find(team_.ranks, launched_->rank());
+  return static_cast<int>(place - team_.ranks.begin());
+}
+
+// A step that was begun together keeps its samples, whoever finishes it.
+void Worker::end_update(int runs) {
+  ++updates_;
+  update_loss_ = 0;
+  const auto workers = static_cast<int>(team_.ranks.size());
+  const SampleLedger::Update update{.batch = config_.batch_size, .workers = workers, .runs = runs};
+  if (elastic_ == nullptr || elastic_->committed_by().epoch == team_.epoch) return samples_.commit(update);
+  const comm::Team& now = elastic_->committed_by();
+  std::vector<int> lost;
+  for (int place = 0; place < workers; ++place) {
+    if (std::ranges::find(now.ranks, team_.ranks[place]) == now.ranks.end()) lost.push_back(place);
+  }
+  samples_.commit(update, lost);
+  team_ = now;
+  if (input_) input_->restart(place_in_team(), static_cast<int>(team_.ranks.size()), samples_);
+  if (launched_->rank() > 0) return;
+  log_line(
+      fmt::format("{} of {} workers go on from step {} of this run", team_.ranks.size(), launched_->size(), updates_));
+}
+
+double Worker::share_of_workers() const {
+  return static_cast<double>(team_.ranks.size()) / static_cast<double>(launched_->size());
+}
+
+std::optional<double> Worker::loss_of_all() const {
+  return elastic_ != nullptr ? std::optional(elastic_->mean_loss()) : std::nullopt;
+}
+
+void Worker::expect_delay() {
+  if (elastic_ != nullptr) elastic_->expect_delay();
 }
 
 // Runs alongside a step on a device. A failure matters only to the step that needs the batch, which may never come.
@@ -364,9 +418,11 @@ double Worker::run_step(double learning_rate, bool on_next_batch) {
   const auto start = SteadyClock::now();
   wants_next_batch_ = false;
   input_seconds_ = 0;
+  if (elastic_ != nullptr) teams_->begin_step(updates_);
   const bool takes_batch = input_ != nullptr && on_next_batch;
   const double loss = takes_batch ? run_on_next_batch(learning_rate) : step_->run(learning_rate);
   step_seconds_ = seconds_since(start) - input_seconds_;
+  update_loss_ += loss;
   return share_outcome(loss);
 }
 

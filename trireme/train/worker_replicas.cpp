@@ -70,9 +70,11 @@ void Worker::describe_workers() {
   }
   if (replicas_->sync().kind() == Exchange::reduce_on_device) setup_.all_reduce = "nccl";
   const auto* sync = dynamic_cast<const parallel::AllReduceSync*>(&replicas_->sync());
-  if (sync == nullptr || setup_.bucket_bytes.empty()) return;  // a stage of one worker sums with nobody
-  setup_.all_reduce = comm::to_string(sync->reducer().algorithm_for(largest));
-  setup_.wire = sync->reducer().wire_for(largest);
+  const bool sums = sync != nullptr || elastic_ != nullptr;
+  if (!sums || setup_.bucket_bytes.empty()) return;  // a stage of one worker sums with nobody
+  const comm::AllReducer& reducer = sync != nullptr ? sync->reducer() : elastic_->reducer();
+  setup_.all_reduce = comm::to_string(reducer.algorithm_for(largest));
+  setup_.wire = reducer.wire_for(largest);
 }
 
 // The first worker's file counts: all must choose alike.
@@ -175,8 +177,13 @@ std::unique_ptr<parallel::Replicas> Worker::make_replicas() {
     if (distribution.gpu_sums == GpuSums::always) bad_input("--all-reduce nccl: {}", problem);
     setup_.gradient_path += fmt::format(" ({})", problem);
   }
-  return std::make_unique<parallel::Replicas>(
-      *workers_, replica_options(distribution, processors, network_cost(), options_.recorder));
+  const parallel::ReplicaOptions options = replica_options(distribution, processors, network_cost(), options_.recorder);
+  if (!distribution.is_elastic()) return std::make_unique<parallel::Replicas>(*workers_, options);
+  if (teams_ == nullptr) bad_input("--elastic: nobody tells this worker who is lost; use `trireme launch`");
+  auto sync = std::make_unique<parallel::ElasticSync>(*workers_, *teams_, options,
+                                                      [this] { return update_loss_ + step_->loss(); });
+  elastic_ = sync.get();
+  return std::make_unique<parallel::Replicas>(*workers_, std::move(sync), options);
 }
 
 }  // namespace trireme::train
