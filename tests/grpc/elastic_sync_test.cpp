@@ -83,7 +83,7 @@ class PipeTeams : public TeamSource {
   std::thread thread_;
 };
 
-enum class Moment { before_the_step, after_a_bucket, in_the_exchange, after_the_step };
+enum class Moment { before_the_step, after_a_bucket, in_the_exchange, after_the_step, stopped_for_a_moment };
 
 struct Death {
   int rank = 0, step = 0;
@@ -148,6 +148,7 @@ class Replica {
     }
     const auto dies = [&](Moment moment) { return death != nullptr && death->moment == moment; };
     if (dies(Moment::before_the_step)) raise(SIGKILL);
+    if (dies(Moment::stopped_for_a_moment)) stop_for_a_moment();
     std::thread killer;
     if (dies(Moment::in_the_exchange)) {
       killer = std::thread([death] {
@@ -164,6 +165,16 @@ class Replica {
     }
     sync_.wait(2);
     if (dies(Moment::after_the_step)) raise(SIGKILL);
+  }
+
+  static void stop_for_a_moment() {
+    const pid_t self = getpid();
+    if (fork() == 0) {
+      usleep(1'500'000);
+      kill(self, SIGCONT);
+      _exit(0);
+    }
+    raise(SIGSTOP);
   }
 
   void check(int step, const Team& team) {
@@ -331,6 +342,14 @@ TEST(ElasticExchangeOfMany, DownToOne) {
                      .deaths = {{.rank = 2, .step = 1, .moment = Moment::before_the_step},
                                 {.rank = 1, .step = 3, .moment = Moment::before_the_step}}},
                     "012 01 01 0 0 0 ");
+}
+
+TEST(ElasticExchangeOfMany, AStoppedOneIsNotLost) {
+  const Scenario run{.deaths = {{.rank = 1, .step = 2, .moment = Moment::stopped_for_a_moment}}};
+  for (const Outcome& outcome : train(run)) {
+    EXPECT_TRUE(outcome.is_success) << outcome.answer;
+    EXPECT_EQ(outcome.answer.rfind("0123 0123 0123 0123 0123 0123 ", 0), 0U) << outcome.answer;
+  }
 }
 
 TEST(ElasticExchangeOfMany, SixteenBitsOnTheWire) {

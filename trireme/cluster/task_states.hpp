@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <vector>
 
@@ -50,8 +49,7 @@ class TaskStates {
     return std::ranges::all_of(states_, [](const TaskState& state) { return state.channel.has_value(); });
   }
   bool all_train() const {  // all workers
-    const auto trains = [this](int task) { return !is_worker(task) || states_[task].trains; };
-    return static_cast<std::size_t>(std::ranges::count_if(std::views::iota(0, count()), trains)) == states_.size();
+    return those([](const TaskState& state) { return state.trains; }).size() == states_.size();
   }
   std::vector<int> missing() const {  // whose runners have not reported
     return those([](const TaskState& state) { return !state.reported && !state.over; });

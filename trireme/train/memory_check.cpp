@@ -162,7 +162,8 @@ MemoryNeed planned_memory(const StepConfig& config) {
     MemoryNeed need;
     need.activations = static_cast<double>(memory.planned_bytes);
     need.variables = static_cast<double>(memory.variable_bytes + memory.gradient_bytes + memory.optimizer_bytes);
-    if (has_stages) need.variables += static_cast<double>(memory.gradient_bytes);  // their sums
+    const bool has_copies = has_stages || config.distribution.is_elastic();  // sums; in case of a loss
+    if (has_copies) need.variables += static_cast<double>(memory.gradient_bytes);
     if (need.activations + need.variables > most.activations + most.variables) most = need;
   }
   add_input(config, most);
