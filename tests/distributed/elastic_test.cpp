@@ -11,6 +11,7 @@
 
 #include "tests/cli/run_command.hpp"
 #include "tests/distributed/launched_job.hpp"
+#include "tests/distributed/server_job.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "trireme/comm/world.hpp"
 #include "trireme/train/checkpoint.hpp"
@@ -29,37 +30,24 @@ class Elastic : public ::testing::Test {
         run_trireme({"data", "make", "--out", data_, "--samples", "3000", "--validation-samples", "90"}).exit_code, 0);
   }
 
-  // Steps are short; there are enough of them for the test to kill somebody in the middle.
+  // Steps are short; there are enough of them for the test to kill somebody in the middle. Options given take the place
+  // of these.
   Words train_words(const Words& options) const {
-    return Words{"train",
-                 "--data-dir",
-                 data_,
-                 "--model",
-                 "mnist",
-                 "--batch-size",
-                 "8",
-                 "--elastic",
-                 "2:4",
-                 "--epochs",
-                 "3",
-                 "--eval",
-                 "none",
-                 "--deterministic",
-                 "--init-learning-rate",
-                 "0.01",
-                 "--comm-timeout",
-                 "30"} +
-           options;
+    Words words{"train", "--data-dir", data_, "--model", "mnist", "--deterministic"};
+    const std::vector<Words> usual{{"--batch-size", "8"},
+                                   {"--elastic", "2:4"},
+                                   {"--epochs", "2"},
+                                   {"--eval", "none"},
+                                   {"--init-learning-rate", "0.01"}};
+    for (const Words& each : usual) {
+      if (std::ranges::find(options, each[0]) == options.end()) words = words + each;
+    }
+    return words + options;
   }
   Words launch_words(const Words& options, int workers = 4) const {
     return Words{"--workers", std::to_string(workers), "--oversubscribe", "--threads-per-worker", "1", "--"} +
            train_words(options);
   }
-  friend Words operator+(Words words, const Words& more) {
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-  }
-
   std::vector<json> log_lines() const {
     std::istringstream file(read_file(log_));
     std::vector<json> lines;
@@ -83,7 +71,7 @@ class Elastic : public ::testing::Test {
     LaunchedJob job(launch_words(all + Words{"--checkpoint-dir", folder_ / "checkpoints", "--checkpoint-every", "5"}));
     ASSERT_TRUE(trains(job)) << job.err();
     for (const std::size_t rank : ranks) {
-      usleep(random() % 300'000);
+      usleep(static_cast<useconds_t>(random() % 100'000));
       kill_worker(job, rank);
     }
     ASSERT_EQ(job.exit_code(100s), 0) << job.err();
@@ -174,7 +162,8 @@ TEST_F(Elastic, TheFirstWorkerIsNeeded) {
 
 TEST_F(Elastic, TheBenchmarkGoesOn) {
   LaunchedJob job({"--workers", "3", "--oversubscribe", "--threads-per-worker", "1", "--", "bench", "--model", "mnist",
-                   "--elastic", "2:3", "--num-batches", "400", "--num-warmup-batches", "5", "--autotune", "off"});
+                   "--elastic", "2:3", "--num-batches", "150", "--batch-size", "8", "--num-warmup-batches", "5",
+                   "--autotune", "off"});
   ASSERT_TRUE(job.wait_for_output("[0] 10\t", 60s)) << job.err();
   kill_worker(job, 1);
   EXPECT_EQ(job.exit_code(100s), 0) << job.err();
