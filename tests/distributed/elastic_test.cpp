@@ -34,11 +34,8 @@ class Elastic : public ::testing::Test {
   // of these.
   Words train_words(const Words& options) const {
     Words words{"train", "--data-dir", data_, "--model", "mnist", "--deterministic"};
-    const std::vector<Words> usual{{"--batch-size", "8"},
-                                   {"--elastic", "2:4"},
-                                   {"--epochs", "2"},
-                                   {"--eval", "none"},
-                                   {"--init-learning-rate", "0.01"}};
+    const std::vector<Words> usual{
+        {"--batch-size", "8"}, {"--elastic", "2:4"}, {"--epochs", "2"}, {"--init-learning-rate", "0.01"}};
     for (const Words& each : usual) {
       if (std::ranges::find(options, each[0]) == options.end()) words = words + each;
     }

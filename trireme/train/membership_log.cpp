@@ -33,24 +33,32 @@ void take_line(const Json& line, Membership& membership) {
 
 MembershipLog::MembershipLog(std::string path, const MembershipHeader& header)
     : path_(std::move(path)), file_(path_, std::ios::trunc) {
-  write({{"membership", 1},
-         {"first_step", header.first_step},
-         {"nodes", header.nodes},
-         {"threads", header.threads},
-         {"options", header.options}});
+  const bool is_written = write({{"membership", 1},
+                                 {"first_step", header.first_step},
+                                 {"nodes", header.nodes},
+                                 {"threads", header.threads},
+                                 {"options", header.options}});
+  if (!is_written) fail(ErrorKind::failed, "--membership-log {}: {}", path_, std::strerror(errno));
 }
 
 void MembershipLog::note(std::uint64_t step, const comm::Team& made_by) {
   if (made_by.epoch == epoch_) return;
   epoch_ = made_by.epoch;
-  write({{"step", step}, {"epoch", epoch_}, {"workers", made_by.ranks}});
+  write_if_possible({{"step", step}, {"epoch", epoch_}, {"workers", made_by.ranks}});
 }
 
-void MembershipLog::end(std::int64_t steps, std::uint64_t hash) { write({{"end", steps}, {"hash", hex(hash)}}); }
+void MembershipLog::end(std::int64_t steps, std::uint64_t hash) {
+  write_if_possible({{"end", steps}, {"hash", hex(hash)}});
+}
 
-void MembershipLog::write(const Json& line) {
-  if (file_ << line.dump() << std::endl) return;
-  fail(ErrorKind::failed, "--membership-log {}: {}", path_, std::strerror(errno));
+bool MembershipLog::write(const Json& line) { return static_cast<bool>(file_ << line.dump() << std::endl); }
+
+// Without a line, none of the later ones may follow: the log would tell another story.
+void MembershipLog::write_if_possible(const Json& line) {
+  if (is_lost_ || write(line)) return;
+  is_lost_ = true;
+  log_line(fmt::format("warning: --membership-log {}: {}; training continues, but cannot be replayed", path_,
+                       std::strerror(errno)));
 }
 
 Membership read_membership(const std::string& path) {

@@ -35,16 +35,19 @@ struct Membership : MembershipHeader {
 
 class MembershipLog {
  public:
-  MembershipLog(std::string path, const MembershipHeader& header);  // Error(failed) if the file cannot be written
-  void note(std::uint64_t step, const comm::Team& made_by);         // of every step
+  // Error(failed) if the file cannot be written; later, that only costs the replay, and is said once.
+  MembershipLog(std::string path, const MembershipHeader& header);
+  void note(std::uint64_t step, const comm::Team& made_by);  // of every step
   void end(std::int64_t steps, std::uint64_t hash);
 
  private:
-  void write(const Json& line);
+  [[nodiscard]] bool write(const Json& line);
+  void write_if_possible(const Json& line);
 
   std::string path_;
   std::ofstream file_;
   int epoch_ = 1;
+  bool is_lost_ = false;
 };
 
 Membership read_membership(const std::string& path);  // Error(bad_input) if it is not that of a whole run

@@ -90,8 +90,8 @@ void Trainer::run_step() {
   report.step = ++step_;
   report.steps = steps();
   report.epoch = epochs_done();
-  const double loss = worker_->loss_of_all().value_or(report.loss * config_->gradients.accumulate) /
-                      static_cast<double>(config_->gradients.accumulate);
+  const std::optional<double> of_all = worker_->loss_of_all();
+  const double loss = of_all ? *of_all / config_->gradients.accumulate : report.loss;
   if (!std::isfinite(loss)) {
     fail(ErrorKind::failed,
          "the loss is {} in step {} at a learning rate of {}; try a lower --init-learning-rate, some "
@@ -336,6 +336,7 @@ double Trainer::first_epoch() const {
 
 std::int64_t Trainer::unknown_steps() const {
   const std::int64_t batch = config_->samples_per_update(), done = first_.step * batch;
+  if (first_samples_->used() != done) return 0;  // of an elastic run: old ones were not
   const std::int64_t begin = (done / samples() * samples() + batch - 1) / batch;  // first step of the epoch, from 0
   return first_.step - begin - first_.epoch.steps;
 }
