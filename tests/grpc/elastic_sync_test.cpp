@@ -23,6 +23,7 @@
 #include "tests/comm/suite_check.hpp"
 #include "trireme/base/hash.hpp"
 #include "trireme/comm/collectives.hpp"
+#include "trireme/comm/local/run_local.hpp"
 
 namespace trireme::comm::testkit {
 namespace {
@@ -284,6 +285,45 @@ void expect_one_result(const Scenario& run, const std::string& words = "") {
     EXPECT_EQ(outcomes[rank].answer, outcomes[0].answer);
   }
   EXPECT_NE(outcomes[0].answer.find(words), std::string::npos) << outcomes[0].answer;
+}
+
+// Rank 0 is played by the test: it takes the vote of rank 1, keeps the sum to itself, and both hear of a new team.
+TEST(ElasticExchangeOfMany, WhoIsBehindLearnsTheVote) {
+  Pipe news;
+  run_local(2, [&](Communicator& everybody) {
+    std::vector<float> values(100, everybody.rank() == 0 ? 1.0f : 3.0f);
+    const AllReduceOptions tree{.algorithm = Algorithm::tree};
+    if (everybody.rank() == 0) {
+      const auto own = everybody.split(0, 0);  // the replica's too
+      const auto first = own->successor({0, 1}, 1);
+      AllReducer(*first, tree).reduce(values, Reduction::mean);
+      std::array<float, 2> votes{};
+      first->receive(std::as_writable_bytes(std::span(votes)), 1, kTreeTag);
+      EXPECT_EQ(votes, (std::array<float, 2>{0, 5}));
+      const News now{.epoch = 2, .members = 3};
+      EXPECT_EQ(write(news.write.get(), &now, sizeof now), std::ssize(std::as_bytes(std::span(&now, 1))));
+      struct State {
+        std::uint64_t commits = 1;
+        float vote = 7, loss = 12;
+      };
+      std::ignore = all_gather_value(*own->successor({0, 1}, 2), State{});
+      return;
+    }
+    auto* const teams = new PipeTeams(news.read.get(), 2);  // its thread goes on
+    ASSERT_NO_THROW({
+      parallel::ElasticSync sync(everybody, *teams, {.all_reduce = tree, .timeout = 30s}, [] { return 5.0; });
+      std::vector<GradientBucket> buckets(1);
+      buckets[0].parts.emplace_back(values);
+      sync.open(std::move(buckets), 0);
+      sync.begin_step(0);
+      sync.start(0);
+      sync.wait(0);
+      EXPECT_EQ(values, std::vector<float>(100, 2));
+      EXPECT_EQ(sync.agreed(), 7);
+      EXPECT_EQ(sync.mean_loss(), 6);
+      EXPECT_EQ(sync.committed_by().epoch, 1);
+    });
+  });
 }
 
 class ElasticExchange : public ::testing::TestWithParam<Algorithm> {};
