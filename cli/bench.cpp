@@ -265,13 +265,13 @@ int run_bench(const BenchArguments& arguments) {
   }
   const lab::BenchmarkConfig config = lab::resolve(arguments.options, size);
   train::Job job(cluster, log_line);
-  auto trace = start_trace(arguments.files.trace, job, size.workers, config.options.trace_steps);
+  auto trace = start_trace(arguments.files.trace, job, config);
   perf::Recorder* const recorder = recorder_of(trace);
   int code = 0;
   if (job.is_server()) {
     job.serve(config.intra_threads, recorder);
   } else {
-    code = run_worker(arguments, config, job.group(), recorder, interrupt.listen());
+    code = run_worker(arguments, config, job.group(config.distribution.is_elastic()), recorder, interrupt.listen());
   }
   finish_trace(std::move(trace), arguments.files.trace, arguments.files.record == "-" ? stderr : stdout);
   job.leave();

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "cli/table_options.hpp"
+#include "trireme/base/error.hpp"
 #include "trireme/config/tables.hpp"
 
 namespace trireme::cli {
@@ -47,7 +48,7 @@ void add_bench_options(CLI::App& app, BenchArguments& arguments) {
   add_table<train::StepOptions>(app, config::step_table(), arguments.options, {"eval-crop", "trace-steps"});
   add_table<lab::TimingOptions>(app, config::timing_table(), arguments.options);
   add_table(app, config::cluster_table(), arguments.cluster);
-  add_table(app, config::output_table(), arguments.files, {"tensorboard", "csv"});
+  add_table(app, config::output_table(), arguments.files, {"tensorboard", "csv", "membership-log"});
   add_option(app, config::step_table(), "trace-steps", static_cast<train::StepOptions&>(arguments.options));
   add_refused(app, arguments);
 }
@@ -55,6 +56,14 @@ void add_bench_options(CLI::App& app, BenchArguments& arguments) {
 LaunchNeeds training_needs(const ClusterOptions& options, const train::DistributionConfig& distribution,
                            const std::string& record) {
   LaunchNeeds needs{.protocol = protocol_in_launch(options), .needs_first_worker = true, .record_file = record};
+  if (distribution.is_elastic()) {
+    if (needs.talks_mpi())
+      bad_input("--elastic: MPI does not go on without a rank; use --protocol grpc, not {}", needs.protocol);
+    if (needs.protocol == "grpc+ucx")
+      bad_input("--elastic: tensors over UCX cannot follow a lost worker yet; use --protocol grpc");
+    needs.protocol = "grpc";
+    needs.least_workers = distribution.least_workers;
+  }
   needs.survives_lost_workers = distribution.survives_lost_workers() && !needs.talks_mpi();
   return needs;
 }

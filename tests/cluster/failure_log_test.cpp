@@ -71,6 +71,14 @@ TEST(Survival, AWorkerIsLostAsLongAsAnotherIsLeft) {
   EXPECT_FALSE(survives(job_of(1, 2), {failure(Cause::killed, 0)}, {})) << "servers alone";
 }
 
+TEST(Survival, NotWithFewerThanTheLeast) {
+  JobDescription job = job_of(4, 0);
+  job.least_workers = 2;
+  EXPECT_TRUE(survives(job, {failure(Cause::killed, 1), failure(Cause::killed, 3)}, {}));
+  EXPECT_FALSE(survives(job, {failure(Cause::killed, 1)}, {2, 3}));
+  EXPECT_EQ(workers_left(job, {failure(Cause::killed, 1)}, {2, 3}), 1);
+}
+
 TEST(Survival, WhoKeepsTheResultsIsNeverLost) {
   JobDescription job = job_of(3, 1);
   job.needs_first_worker = true;

@@ -10,6 +10,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/channel.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/launched_teams.hpp"
 
 namespace trireme::cluster {
 namespace {
@@ -52,6 +53,23 @@ TEST_F(TaskOfLauncher, SendsItsRecord) {
   EXPECT_EQ(Json::parse(text).at("schema"), "trireme.run/1");
   EXPECT_EQ(text.back(), '\n');
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST_F(TaskOfLauncher, HearsWhoIsLeft) {
+  using namespace std::chrono_literals;
+  LaunchedTeams teams(4);
+  EXPECT_EQ(teams.newest().ranks, (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_FALSE(teams.wait_for_newer(1, 0ms));
+  teams.begin_step(0);
+  teams.begin_step(1);
+  const auto messages = received();
+  ASSERT_EQ(messages.size(), 1U) << "it says once that it trains";
+  EXPECT_EQ(messages[0].at("type"), "trains");
+  runner_->send({{"type", "members"}, {"epoch", 2}, {"workers", {0, 2, 3}}});
+  const auto team = teams.wait_for_newer(1, 30s);
+  ASSERT_TRUE(team);
+  EXPECT_EQ(team->epoch, 2);
+  EXPECT_EQ(team->ranks, (std::vector<int>{0, 2, 3}));
 }
 
 TEST_F(TaskOfLauncher, ThatCannotSendItsRecordSaysWhere) {

@@ -67,6 +67,23 @@ TEST(Pipeline, EverySampleComesOncePerEpochOverAllRanksAlsoAfterRestarts) {
   }
 }
 
+TEST(Pipeline, LeftoversComeFirst) {
+  const auto dataset = std::make_shared<MemoryDataset>(small_samples(20));
+  PipelineOptions options = small_options();
+  options.shuffle = false;
+  options.batch_size = 3;
+  options.ranks = 2;
+  options.before = {{2, 4}, {7, 8}};
+  options.first = 10;
+  std::vector<std::int32_t> samples[2];
+  for (options.rank = 0; options.rank < 2; ++options.rank) {
+    Pipeline pipeline(dataset, options);
+    samples[options.rank] = take(pipeline, 2);
+  }
+  EXPECT_EQ(samples[0], (std::vector<std::int32_t>{2, 3, 7, 13, 14, 15}));
+  EXPECT_EQ(samples[1], (std::vector<std::int32_t>{10, 11, 12, 16, 17, 18}));
+}
+
 TEST(Pipeline, OneEpochIsOverBeforeTheNextBegins) {
   const auto dataset = std::make_shared<MemoryDataset>(small_samples(10));
   PipelineOptions options = small_options();

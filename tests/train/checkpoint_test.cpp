@@ -112,6 +112,24 @@ TEST_F(Checkpoints, SumsKeepAllTheirBits) {
   EXPECT_EQ(file.state().epoch.seconds, state.epoch.seconds);
 }
 
+TEST_F(Checkpoints, PositionsLeftOverAreKept) {
+  TrainingState state = state_at(3);
+  state.leftover = {{0, 2}, {5, 9}};
+  const Metadata kept = to_metadata(state);
+  MetadataReader reader("it", kept);
+  EXPECT_EQ(read_state(reader).leftover, state.leftover);
+  for (const char* text : {"2-0", "5-9,0-2", "1", "a-b", "-"}) {
+    Metadata damaged = kept;
+    damaged["leftover"] = text;
+    EXPECT_NE(message_of([&] {
+                MetadataReader other("it", damaged);
+                read_state(other);
+              }).find("left over"),
+              std::string::npos)
+        << text;
+  }
+}
+
 TEST_F(Checkpoints, OneFromBeforeThereWereSumsIsRead) {
   const std::string path = write(3);
   {

@@ -99,6 +99,31 @@ TEST(Distribution, OptimizersAreDividedByAllReduceAlone) {
 
 constexpr comm::JobSize kWithServers{.workers = 3, .servers = 2};
 
+TEST(Distribution, ElasticWorkersSurviveALoss) {
+  const DistributionConfig config = resolved(3, [](auto& o) { o.elastic = "2:4"; });
+  EXPECT_TRUE(config.is_elastic());
+  EXPECT_TRUE(config.survives_lost_workers());
+  EXPECT_EQ(config.least_workers, 2);
+  EXPECT_FALSE(resolved(3).is_elastic());
+  for (const char* text : {"2", "2:", ":4", "4:2", "0:4", "2:4:6", "a:b"}) {
+    expect_refused(
+        {.workers = 3}, [&](auto& o) { o.elastic = text; }, "must be MIN:MAX workers");
+  }
+  const auto with = [](auto change) {
+    return [change](DistributionOptions& o) {
+      o.elastic = "1:4";
+      change(o);
+    };
+  };
+  expect_refused({.workers = 5}, with([](auto&) {}), "there are 5 workers; start 1 to 4");
+  expect_refused({.workers = 2, .servers = 1}, with([](auto&) {}), "no --ps");
+  expect_refused({.workers = 2}, with([](auto& o) { o.shard_optimizer = true; }), "--shard-optimizer");
+  expect_refused({.workers = 2}, with([](auto& o) { o.sync_batch_norm = true; }), "--sync-batch-norm");
+  expect_refused({.workers = 2}, with([](auto& o) { o.check_replicas = 3; }), "--check-replicas");
+  expect_refused({.workers = 2}, with([](auto& o) { o.all_reduce = "library"; }), "--all-reduce library");
+  expect_refused({.workers = 2}, with([](auto& o) { o.parallel = "pipeline:2"; }), "--parallel pipeline:2");
+}
+
 TEST(Distribution, GpusSumGradientsUnlessTheHostsAreAskedTo) {
   const auto sums = [](const Change& change) {
     StepOptions options;

@@ -11,11 +11,14 @@
 //                          lost {reason}                 from a relay: its host is unreachable
 //                          here                          from a remote agent: answer to ping
 //                          end_request                   the same: Slurm wants the job to end
+//                          trains                        the program begins its first step
 //   supervisor to runner   run {task: Task}              after hello from all tasks
 //                          signal {signal}               to the program and its children
+//                          members {epoch, workers}      to the program: the ranks of those who are left
 //                          ping                          to one runner per other host
 //                          release                       the runner may leave
-//   program to runner      error {text} | record {text}
+//   program to runner      error {text} | record {text} | trains
+//   runner to program      members {epoch, workers}
 #pragma once
 
 #include <array>

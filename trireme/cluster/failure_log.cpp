@@ -58,8 +58,12 @@ bool survives(const JobDescription& job, const std::vector<Failure>& failures, c
   if (!std::ranges::all_of(failures, [&](const Failure& f) { return is_survivable(job, f); })) {
     return false;
   }
+  return workers_left(job, failures, lost) >= std::max(1, job.least_workers);
+}
+
+int workers_left(const JobDescription& job, const std::vector<Failure>& failures, const std::vector<int>& lost) {
   const auto workers = std::ranges::count_if(job.tasks, [](const Task& task) { return task.role == kWorkerRole; });
-  return workers > std::ssize(failures) + std::ssize(lost);  // each failed task is listed once
+  return static_cast<int>(workers - std::ssize(failures) - std::ssize(lost));  // each failed task is listed once
 }
 
 }  // namespace trireme::cluster

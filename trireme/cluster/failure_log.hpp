@@ -42,7 +42,8 @@ class FailureLog {
   std::size_t first_ = 0;
 };
 
-// Whether the job continues: only dispensable workers have failed, for no shared reason, and another worker remains.
+int workers_left(const JobDescription& job, const std::vector<Failure>& failures, const std::vector<int>& lost);
+// Whether the job continues: only dispensable workers have failed, for no shared reason, and enough workers remain.
 bool survives(const JobDescription& job, const std::vector<Failure>& failures, const std::vector<int>& lost);
 
 }  // namespace trireme::cluster

@@ -27,6 +27,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Task, role, index, host, processors, command,
 struct JobDescription {
   std::vector<Task> tasks;
   bool survives_lost_workers = false;  // while one is left; a job never survives the loss of other tasks
+  int least_workers = 0;               // left, of a job whose workers follow a loss together; 0: they do not
   bool needs_first_worker = false;     // the job ends if the first worker is lost: it keeps the results of all
 
   bool has_only_workers() const;

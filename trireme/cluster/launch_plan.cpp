@@ -278,6 +278,7 @@ LaunchPlan plan_launch(LaunchOptions options, const CommandCheck& check_command)
   }
   plan.job = make_job(options, plan.hosts, at_addresses);
   plan.job.survives_lost_workers = needs.survives_lost_workers;
+  plan.job.least_workers = needs.least_workers;
   plan.job.needs_first_worker = needs.needs_first_worker;
   for (Task& task : plan.job.tasks) {
     if (!plan.record_file.empty()) task.environment[kRecordVariable] = kFromLauncher;

@@ -19,6 +19,7 @@ struct LaunchNeeds {
   std::string protocol = "auto";       // how its processes talk, as --protocol has it
   bool uses_every_protocol = false;    // by itself, as far as the launch allows
   bool survives_lost_workers = false;  // the others go on where a worker is lost
+  int least_workers = 0;               // who must be left, if they follow a loss together; 0: they do not
   bool needs_first_worker = false;     // but not without worker 0
   std::string record_file = {};        // that the command writes; "-": stdout; empty: none
 

@@ -74,7 +74,9 @@ class Supervisor {
   void ask_to_end();
   void begin_killing();
   void fail_job(Failure failure);
+  bool survives_failures() const;
   void go_on();
+  std::vector<int> members();
   void finish();
 
   bool is_failing() const { return phase_ >= Phase::settling; }
@@ -95,6 +97,7 @@ class Supervisor {
   Phase phase_ = Phase::starting;
   SteadyClock::time_point deadline_;               // of the phase
   SteadyClock::time_point answers_deadline_ = {};  // for hosts that do not answer while settling
+  int epoch_ = 1;                                  // of the members, if they follow losses together
   bool started_ = false;                           // the tasks were told to run
   bool interrupted_ = false;                       // the workers were asked to end
   bool asked_here_ = false;                        // by a signal to this process
@@ -220,6 +223,8 @@ void Supervisor::handle(int task, const json& message) {
     const std::string text = message.at("text");
     console_.keep_error(task, text);
     fail_job({Cause::error, task, tasks_.full_name(task), ": " + text, message.at("code")});
+  } else if (type == "trains") {
+    tasks_[task].trains = true;
   } else if (type == "record") {
     write_record(task, message.at("text"));
   } else if (type == "stopped") {
@@ -345,14 +350,30 @@ void Supervisor::ping_hosts() {
   }
 }
 
+// Workers that follow a loss together can do so during steps, not while they prepare them.
+bool Supervisor::survives_failures() const {
+  const bool is_prepared = job_.least_workers == 0 || tasks_.all_train();
+  return started_ && is_prepared && survives(job_, failures_.all(), tasks_.lost());
+}
+
 void Supervisor::go_on() {
   for (const Failure& failure : failures_.all()) {
     tasks_[failure.task].lost = true;
     console_.say(fmt::format("trireme: {}{}; the others continue", failure.who, failure.what));
   }
   failures_ = {};
+  if (job_.least_workers > 0) tasks_.tell_workers({{"type", "members"}, {"epoch", ++epoch_}, {"workers", members()}});
   phase_ = Phase::running;
   deadline_ = SteadyClock::now() + kNoDeadline;
+}
+
+// The ranks of the workers that are not lost.
+std::vector<int> Supervisor::members() {
+  std::vector<int> ranks;
+  for (int task = 0; task < tasks_.count(); ++task) {
+    if (tasks_.is_worker(task) && !tasks_[task].lost) ranks.push_back(job_.tasks[task].index);
+  }
+  return ranks;
 }
 
 void Supervisor::advance() {
@@ -374,7 +395,7 @@ void Supervisor::advance() {
     deadline_ = std::min(SteadyClock::now() + 50ms, answers_deadline_);
   }
   if (phase_ == Phase::settling && (is_late() || tasks_.all_over())) {
-    if (started_ && survives(job_, failures_.all(), tasks_.lost())) {
+    if (survives_failures()) {
       go_on();
     } else {
       begin_ending();
@@ -412,6 +433,15 @@ void Supervisor::begin_ending() {
   for (const int task : tasks_.left()) {
     if (tasks_[task].stopped_by != 0) {
       text += fmt::format("; {} is stopped ({})", tasks_.full_name(task), signal_text(tasks_[task].stopped_by));
+    }
+  }
+  if (job_.least_workers > 0) {
+    const int left = workers_left(job_, failures_.all(), tasks_.lost());
+    if (!tasks_.all_train()) {
+      text += "; a loss before all workers have begun their first step ends the job";
+    } else if (left < job_.least_workers) {
+      text += fmt::format("; {} worker{} left, and --elastic needs {}", left, left == 1 ? " is" : "s are",
+                          job_.least_workers);
     }
   }
   console_.say(fmt::format("trireme: error: {}", text));

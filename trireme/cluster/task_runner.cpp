@@ -21,6 +21,7 @@
 #include "trireme/cluster/cleanup.hpp"
 #include "trireme/cluster/environment.hpp"
 #include "trireme/cluster/job_description.hpp"
+#include "trireme/cluster/runner_link.hpp"
 #include "trireme/comm/host.hpp"
 
 namespace trireme::cluster {
@@ -31,13 +32,6 @@ using nlohmann::json;
 constexpr std::size_t kEnoughUnsent = 256U << 10U;  // the supervisor is slow: stop reading, so that the program blocks
 
 void set_nonblocking(const UniqueFd& descriptor) { fcntl(descriptor.get(), F_SETFL, O_NONBLOCK); }
-
-// The value of kLinkVariable; empty if this is not a socket.
-std::string link_value(int descriptor) {
-  struct stat status {};
-  if (fstat(descriptor, &status) != 0 || !S_ISSOCK(status.st_mode)) return "";
-  return fmt::format("{}:{}", descriptor, status.st_ino);
-}
 
 class TaskRunner {
  public:
@@ -100,13 +94,17 @@ void TaskRunner::run() {
 
 void TaskRunner::wait_for_something() {
   const bool reading = supervisor_.unsent_bytes() < kEnoughUnsent;
+  const auto events = [](const Channel& channel) {
+    return static_cast<short>(POLLIN | (channel.unsent_bytes() > 0 ? POLLOUT : 0));
+  };
   const auto when = [](bool wanted, int descriptor) { return wanted ? descriptor : -1; };
-  std::array<pollfd, 5> polled{
-      pollfd{supervisor_.descriptor(), static_cast<short>(POLLIN | (supervisor_.unsent_bytes() > 0 ? POLLOUT : 0)), 0},
-      pollfd{child_signals_.get(), POLLIN, 0}, pollfd{when(reading, out_.get()), POLLIN, 0},
-      pollfd{when(reading, err_.get()), POLLIN, 0}, pollfd{link_ ? link_->descriptor() : -1, POLLIN, 0}};
+  std::array<pollfd, 5> polled{pollfd{supervisor_.descriptor(), events(supervisor_), 0},
+                               pollfd{child_signals_.get(), POLLIN, 0}, pollfd{when(reading, out_.get()), POLLIN, 0},
+                               pollfd{when(reading, err_.get()), POLLIN, 0},
+                               link_ ? pollfd{link_->descriptor(), events(*link_), 0} : pollfd{-1, 0, 0}};
   poll(polled.data(), polled.size(), -1);
   supervisor_.flush();
+  if (link_) link_->flush();
   if (polled[0].revents != 0) {
     std::vector<json> messages;
     if (!supervisor_.receive(messages)) released_ = true;
@@ -121,6 +119,7 @@ void TaskRunner::wait_for_something() {
 void TaskRunner::obey(const json& message) {
   const std::string type = message.at("type");
   if (type == "release") released_ = true;
+  if (type == "members" && link_) link_->send(message);
   if (type == "signal" && program_ && !ended_) program_->signal_group(message.at("signal"));
 }
 
@@ -128,7 +127,8 @@ void TaskRunner::read_link() {
   std::vector<json> messages;
   const bool open = link_->receive(messages);
   for (const json& message : messages) {
-    if (message.at("type") == "error" || message.at("type") == "record") supervisor_.send(message);
+    const std::string type = message.at("type");
+    if (type == "error" || type == "record" || type == "trains") supervisor_.send(message);
   }
   if (!open) link_.reset();
 }
@@ -211,21 +211,6 @@ void run_task(const std::string& address, int task) {
 }
 
 namespace {
-
-// Blocks while the runner is busy. Does not close the descriptor, which belongs to the process, like stderr. False: no
-// runner takes it.
-bool tell_runner(const json& message) {
-  const std::string link = environment_variable(kLinkVariable);
-  const int descriptor = std::atoi(link.c_str());
-  if (link.empty() || link_value(descriptor) != link) return false;
-  const std::string frame = to_frame(message);
-  for (std::size_t sent = 0; sent < frame.size();) {
-    const ssize_t count = send(descriptor, frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL);
-    if (count < 0 && errno != EINTR) return false;
-    if (count > 0) sent += count;
-  }
-  return true;
-}
 
 bool is_sent_to_launcher(const std::string& path) {
   return path != "-" && environment_variable(kRecordVariable) == kFromLauncher;

@@ -20,6 +20,7 @@ struct TaskState {
   std::string host = {};
   int pid = 0;          // of its program; 0: not started yet
   int stopped_by = 0;   // signal
+  bool trains = false;  // has begun its first step and told so
   bool over = false;    // ended, lost or never started
   bool lost = false;    // failed, and the job continues without it
   bool pinged = false;  // its host has not answered yet
@@ -46,6 +47,9 @@ class TaskStates {
   }
   bool all_connected() const {
     return std::ranges::all_of(states_, [](const TaskState& state) { return state.channel.has_value(); });
+  }
+  bool all_train() const {  // all workers
+    return those([](const TaskState& state) { return state.trains; }).size() == states_.size();
   }
   std::vector<int> missing() const {  // whose runners have not reported
     return those([](const TaskState& state) { return !state.reported && !state.over; });

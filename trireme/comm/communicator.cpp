@@ -129,6 +129,18 @@ std::unique_ptr<Communicator> Communicator::subgroup(const std::vector<int>& ran
   return make_member_group(ranks, ++*last_context_);
 }
 
+std::unique_ptr<Communicator> Communicator::successor(const std::vector<int>& ranks, int epoch) {
+  std::unique_ptr<Communicator> next = make_member_group(ranks, epoch * kContextsPerEpoch);
+  next->is_of_epoch_ = true;
+  next->last_context_ = std::make_shared<int>(epoch * kContextsPerEpoch);  // ranks may differ in those of older groups
+  return next;
+}
+
+bool Communicator::retire() {
+  interrupt();
+  return true;
+}
+
 std::unique_ptr<Communicator> Communicator::make_member_group(const std::vector<int>& ranks, int context) {
   std::unique_ptr<Communicator> group = make_group(ranks, context);
   std::vector<Member> members;
@@ -137,6 +149,8 @@ std::unique_ptr<Communicator> Communicator::make_member_group(const std::vector<
   group->last_context_ = last_context_;
   group->timeout_ = timeout_;
   group->context_ = context_;
+  group->is_of_epoch_ = is_of_epoch_;
+  if (is_of_epoch_) group->interrupted_ = interrupted_;
   return group;
 }
 

@@ -99,6 +99,16 @@ class Communicator {
   // this communicator ignore the other ranks, which may have ended.
   std::unique_ptr<Communicator> subgroup(const std::vector<int>& ranks);
 
+  // A communicator of these ranks, in this order, made without a message: for ranks that learn of a loss from others,
+  // such as a launcher. Epochs count from 1; messages of different epochs never mix.
+  std::unique_ptr<Communicator> successor(const std::vector<int>& ranks, int epoch);
+  static constexpr int kContextsPerEpoch = 4096;
+  // Of a successor, or a group of one: ends what is under way in its epoch and leaves other epochs alone. Afterwards
+  // nothing touches the transfers' memory; false: a peer that has stopped still holds on to some.
+  [[nodiscard]] virtual bool retire();
+  // Somebody who knows says that this rank is gone.
+  virtual void declare_lost(int /*rank*/, const std::string& /*reason*/) {}
+
   // Zeroed memory of this size on every rank, visible to all ranks of its node, with page tables filled for the own
   // piece. Collective; bytes must be equal. nullptr on all ranks if the system refuses on any.
   std::unique_ptr<SharedMemory> share(std::int64_t bytes);
@@ -116,8 +126,9 @@ class Communicator {
   // Interrupting either now interrupts both: for one split off inside an operation on `other`, on the same thread.
   void share_interruption_with(const Communicator& other) { interrupted_ = other.interrupted_; }
 
-  // For callers that exit early with transfers under way: cancels them in all communicators of the job, so that nothing
-  // touches their memory after this returns. Nothing can be sent or received afterwards.
+  // For callers that exit early with transfers under way: cancels them in all communicators of the job, of a successor
+  // in those of its epoch, so that nothing touches their memory after this returns. Nothing can be sent or received
+  // there afterwards.
   virtual void abandon() { interrupt(); }
 
   // For waits in shared memory: Error(failed) if a rank is known to be gone. A system call per rank of the node.
@@ -176,6 +187,7 @@ class Communicator {
   int rank_;
   int size_;
   std::vector<Member> members_;
+  bool is_of_epoch_ = false;   // a successor, or a group of one: they are interrupted together
   std::set<int> left_behind_;  // ranks whose end is not a failure
   std::vector<Slot> slots_;
   std::vector<int> free_slots_;

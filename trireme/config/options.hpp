@@ -30,6 +30,7 @@ struct DistributionOptions {
   std::string overlap = "on";
   bool sync_batch_norm = false;
   bool shard_optimizer = false;
+  std::string elastic = {};  // "MIN:MAX" workers; empty: not given
   std::int64_t check_replicas = 0;
   double comm_timeout = 60;
   bool synchronous = false;  // --sync: states the default
@@ -103,11 +104,12 @@ struct LoopOptions {
   std::int64_t keep_checkpoints = 3;
   bool resume = false;
   bool allow_other_data = false;
+  std::string replay;
 };
 
 // What a run writes: paths; empty: none.
 struct OutputOptions {
-  std::string tensorboard, csv, trace;
+  std::string tensorboard, csv, trace, membership_log;
   std::string record;  // "-": stdout, and text to stderr
 };
 

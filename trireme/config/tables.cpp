@@ -244,6 +244,9 @@ void add_workers(std::vector<Option>& all) {
            "Divide the optimizer's state among the workers of all-reduce: each updates its part of the weights and "
            "sends it to the others",
            {.label = "sharded optimizer"}),
+       workers<&DistributionOptions::elastic>(
+           "elastic",
+           "MIN:MAX workers of all-reduce: if some are lost, the others finish the same step, as long as MIN are left"),
        workers<&DistributionOptions::check_replicas>("check-replicas",
                                                      "Compare the workers' variables every N steps; 0: only at the end",
                                                      {.range = Range{0, 1e9}}),
@@ -321,7 +324,12 @@ std::vector<Option> loop_options() {
                                              {.range = Range{1, 1e9}}),
        entry<&LoopOptions::resume>("resume", "Continue from the newest checkpoint, if there is one"),
        entry<&LoopOptions::allow_other_data>("allow-other-data",
-                                             "With --resume: allow another data set than the checkpoint's")});
+                                             "With --resume: allow another data set than the checkpoint's"),
+       entry<&LoopOptions::replay>(
+           "replay",
+           "Repeat the run that wrote this --membership-log, given the same options, in this process, and compare the "
+           "weights",
+           {.role = Role::run})});
   add(all, kOutput,
       {entry<&LoopOptions::display_every>("display-every",
                                           "Steps between points of the curves in the record and in TensorBoard",
@@ -388,6 +396,8 @@ const Table<OutputOptions>& output_table() {
        written<&OutputOptions::csv>("csv", "Append a line for each epoch to this file"),
        written<&OutputOptions::record>("record",
                                        "Write the record (JSON) to this file; -: to stdout, and text to stderr"),
+       written<&OutputOptions::membership_log>(
+           "membership-log", "Write to this file which workers made which steps, for --replay (--elastic)"),
        written<&OutputOptions::trace>(
            "trace", "Write a trace of all ranks to this file, for ui.perfetto.dev and `trireme report --trace`",
            {.spelling = "--trace,--trace-file"})});

@@ -207,9 +207,19 @@ class Pipeline::Workers {
 
   Slot& slot_of(std::int64_t batch) { return slots_[static_cast<std::size_t>(batch) % slots_.size()]; }
   std::int64_t global_batch() const { return options_.batch_size * options_.ranks; }
-  std::int64_t first_of(std::int64_t batch) const { return options_.first + batch * global_batch(); }
-  // Of this rank's part of the batch.
-  std::int64_t place_of(std::int64_t batch) const { return first_of(batch) + options_.rank * options_.batch_size; }
+  std::int64_t first_of(std::int64_t batch) const { return position(batch * global_batch()); }
+  // Of a sample of this rank's part of the batch.
+  std::int64_t place_of(std::int64_t batch, std::int64_t index = 0) const {
+    return position(batch * global_batch() + options_.rank * options_.batch_size + index);
+  }
+  // In the sequence, of the n-th sample that all ranks take.
+  std::int64_t position(std::int64_t n) const {
+    for (const PositionRange& range : options_.before) {
+      if (n < range.end - range.begin) return range.begin + n;
+      n -= range.end - range.begin;
+    }
+    return options_.first + n;
+  }
   // The memory of batches before the one in use can be reused.
   bool has_memory(std::int64_t batch) const { return batch < in_use_ + std::ssize(slots_); }
 
@@ -248,7 +258,7 @@ void Pipeline::Workers::fill(std::int64_t batch, std::int64_t index, SampleSourc
   const std::span<float> image(static_cast<float*>(slot.images.at(index * bytes)),
                                static_cast<std::size_t>(image_elements_));
   std::int32_t& label = slot.labels[index];
-  const std::int64_t place = place_of(batch) + index;
+  const std::int64_t place = place_of(batch, index);
   if (options_.end < 0 || place < options_.end) {
     label = source_.make(place, worker, image);
   } else {

@@ -11,6 +11,7 @@
 
 #include "trireme/data/dataset.hpp"
 #include "trireme/data/preprocess.hpp"
+#include "trireme/data/sample_order.hpp"
 
 namespace trireme::perf {
 class Recorder;
@@ -23,9 +24,10 @@ struct PipelineOptions {
   int rank = 0, ranks = 1;
   std::uint64_t seed = 1;
   bool shuffle = true;
-  std::int64_t first = 0;    // position of the first global batch in the sequence, to resume
-  std::int64_t end = -1;     // no samples from this position on; -1: endless
-  std::int32_t classes = 0;  // labels at or above this are an error; 0: any label
+  std::int64_t first = 0;                  // position of the first global batch in the sequence, to resume
+  std::vector<PositionRange> before = {};  // earlier positions that come first: nobody else has used them
+  std::int64_t end = -1;                   // no samples from this position on; -1: endless
+  std::int32_t classes = 0;                // labels at or above this are an error; 0: any label
   Preprocessing preprocessing;
   int threads = 1;
   int prefetch = 2;                  // batches that may be ready ahead

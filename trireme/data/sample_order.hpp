@@ -7,6 +7,11 @@
 
 namespace trireme::data {
 
+struct PositionRange {
+  std::int64_t begin = 0, end = 0;
+  bool operator==(const PositionRange&) const = default;
+};
+
 class SampleOrder {
  public:
   // Without shuffling every epoch is 0, 1, 2, ... Error(bad_input) if there are no samples.

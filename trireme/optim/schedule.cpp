@@ -99,8 +99,8 @@ double parse_number(std::string_view item, std::string_view text) {
 
 }  // namespace
 
-double LearningRateSchedule::at(std::int64_t step) const {
-  const double epoch = static_cast<double>(step) / steps_per_epoch;
+double LearningRateSchedule::at(double step) const {
+  const double epoch = step / steps_per_epoch;
   if (epoch >= warmup_epochs) return scale * unscaled_rate(*this, epoch);
   return scale * unscaled_rate(*this, warmup_epochs) * epoch / warmup_epochs;
 }

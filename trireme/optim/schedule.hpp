@@ -33,7 +33,7 @@ struct LearningRateSchedule {
   double scale = 1;            // of every rate, by the linear scaling rule: global batch / reference batch
   double steps_per_epoch = 1;  // samples / samples per step: an epoch may end within a step
 
-  double at(std::int64_t step) const;  // steps count from 0; the schedule must be valid
+  double at(double step) const;  // steps count from 0, with fractions; the schedule must be valid
 };
 
 // Error(bad_input) for a rate that is not finite or not above 0, or any other number out of range.

@@ -14,14 +14,6 @@ namespace {
 // Counters wrap around; compared ones are never far apart.
 bool reached(std::uint32_t counter, std::uint32_t number) { return static_cast<std::int32_t>(counter - number) >= 0; }
 
-void scale(std::span<float> values, float factor) {
-  if (factor == 0) {  // ignored values may be NaN
-    std::fill(values.begin(), values.end(), 0.0f);
-    return;
-  }
-  for (float& value : values) value *= factor;
-}
-
 }  // namespace
 
 AllReduceSync::AllReduceSync(comm::Communicator& communicator, ReplicaOptions options)
@@ -68,20 +60,10 @@ void AllReduceSync::name_spans() {
   labels_.assign(buckets_.size(), {});
   if (options_.recorder == nullptr) return;
   track_ = &options_.recorder->track("all-reduce");
-  const std::int64_t ranks = communicator_.size();
   for (std::size_t index = 0; index < buckets_.size(); ++index) {
-    const GradientBucket& bucket = buckets_[index];
-    const bool halved = reducer_->wire_for(bucket.bytes()) != comm::Wire::fp32;
-    for (const Work work : {Work::reduce, Work::scatter, Work::gather}) {
-      const std::int64_t bytes = halved && work != Work::gather ? bucket.bytes() / 2 : bucket.bytes();
-      const std::int64_t slices = (work == Work::reduce ? 2 : 1) * (ranks - 1);  // on each link
-      labels_[index][static_cast<std::size_t>(work)] = options_.recorder->label(
-          {.name = fmt::format("bucket {}{}", index + 1, work == Work::gather ? ", values" : ""),
-           .kind = perf::SpanKind::communication,
-           .detail = bucket.name,
-           .bytes = bytes,
-           .link_bytes = slices * bytes / ranks,
-           .peers = fmt::format("ranks 0-{}", ranks - 1)});
+    for (const Work work : {Work::whole, Work::scatter, Work::gather}) {
+      labels_[index][static_cast<std::size_t>(work)] =
+          label_of(work, buckets_[index], index, *reducer_, *options_.recorder);
     }
   }
 }
@@ -163,8 +145,8 @@ void AllReduceSync::carry_out(const Order& order) {
 }
 
 void AllReduceSync::reduce(const Order& order) {
+  weigh(buckets_[order.bucket], weight_);
   for (const std::span<float> part : buckets_[order.bucket].parts) {
-    if (weight_ != 1) scale(part, weight_);
     if (order.work == Work::scatter) {
       reducer_->reduce_scatter(part, comm::Reduction::mean);
     } else {

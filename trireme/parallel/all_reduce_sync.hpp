@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "trireme/base/aligned_memory.hpp"
+#include "trireme/parallel/bucket_work.hpp"
 #include "trireme/parallel/gradient_sync.hpp"
 #include "trireme/parallel/optimizer_shard.hpp"
 #include "trireme/parallel/replicas.hpp"
@@ -32,7 +33,7 @@ class AllReduceSync : public GradientSync {
 
   Exchange kind() const override { return options_.shard_optimizer ? Exchange::shard : Exchange::reduce; }
   void begin_step(std::uint64_t step) override;
-  void start(int bucket) override { order({bucket, Work::reduce}); }
+  void start(int bucket) override { order({bucket, Work::whole}); }
   void scatter(int bucket) override { order({bucket, Work::scatter}); }
   void gather(int bucket) override { order({bucket, Work::gather, *buckets_[bucket].learning_rate}); }
   bool done(int bucket) override;
@@ -51,10 +52,10 @@ class AllReduceSync : public GradientSync {
   const OptimizerShard* shard() const { return shard_.get(); }  // null: this replica has the whole state
 
  private:
-  enum class Work : std::uint8_t { reduce, scatter, gather };
+  using Work = AllReducePart;
   struct Order {  // for the thread
     int bucket = 0;
-    Work work = Work::reduce;
+    Work work = Work::whole;
     float learning_rate = 0;  // gather
   };
   // Collective; once. Also held by this object, whose thread may outlive the session.

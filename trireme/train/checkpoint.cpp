@@ -1,9 +1,12 @@
 #include "trireme/train/checkpoint.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <sstream>
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/hash.hpp"
@@ -23,6 +26,28 @@ std::string state_name(const Node& variable, int index) { return fmt::format("{}
 // Independent of tensor order: each hash starts with the name.
 std::uint64_t checksum_of(const std::string& name, const HostTensor& value) {
   return hash_bytes(value.bytes(), hash_bytes(std::as_bytes(std::span(name))));
+}
+
+std::string to_text(const std::vector<data::PositionRange>& ranges) {
+  std::vector<std::string> texts;
+  for (const data::PositionRange& range : ranges) texts.push_back(fmt::format("{}-{}", range.begin, range.end));
+  return fmt::format("{}", fmt::join(texts, ","));
+}
+
+std::vector<data::PositionRange> parse_ranges(const std::string& text) {
+  std::vector<data::PositionRange> ranges;
+  std::int64_t last = 0;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::size_t dash = std::min(part.find('-'), part.size());
+    const auto begin = parse_number<std::int64_t>(part.substr(0, dash));
+    const auto end = parse_number<std::int64_t>(part.substr(std::min(dash + 1, part.size())));
+    if (!begin || !end || *begin < last || *end <= *begin) {
+      bad_input("a checkpoint is damaged: '{}' are not positions that are left over", text);
+    }
+    ranges.push_back({*begin, last = *end});
+  }
+  return ranges;
 }
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
@@ -63,6 +88,7 @@ Metadata to_metadata(const TrainingState& state) {
   metadata["seed"] = std::to_string(state.seed);
   metadata["step"] = std::to_string(state.step);
   metadata["samples"] = std::to_string(state.samples);
+  if (!state.leftover.empty()) metadata["leftover"] = to_text(state.leftover);
   metadata["global_batch_size"] = std::to_string(state.global_batch_size);
   metadata["optimizer"] = state.optimizer;
   if (state.train_seconds) metadata["train_seconds"] = fmt::format("{}", *state.train_seconds);
@@ -78,6 +104,7 @@ TrainingState read_state(MetadataReader& metadata) {
                       .seed = metadata.number<std::uint64_t>("seed"),
                       .step = metadata.number<std::int64_t>("step"),
                       .samples = metadata.number<std::int64_t>("samples"),
+                      .leftover = parse_ranges(metadata.text_if_any("leftover")),
                       .global_batch_size = metadata.number<std::int64_t>("global_batch_size"),
                       .optimizer = metadata.text("optimizer"),
                       .train_seconds = metadata.number_if_any<double>("train_seconds"),

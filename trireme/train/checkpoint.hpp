@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "trireme/data/sample_order.hpp"
 #include "trireme/runtime/variable_store.hpp"
 #include "trireme/train/accuracy.hpp"
 #include "trireme/train/safetensors.hpp"
@@ -29,8 +30,9 @@ struct TrainingState {
   std::string model = {};
   std::int64_t classes = 0;
   std::uint64_t seed = 1;
-  std::int64_t step = 0;     // updates done
-  std::int64_t samples = 0;  // position in the sequence of samples: the next one
+  std::int64_t step = 0;                           // updates done
+  std::int64_t samples = 0;                        // position in the sequence of samples: the next one
+  std::vector<data::PositionRange> leftover = {};  // earlier positions not used yet: "0-32,64-96"
   std::int64_t global_batch_size = 0;
   std::string optimizer = {};
   std::optional<double> train_seconds = {};  // of all steps so far; nothing: the checkpoint predates this field

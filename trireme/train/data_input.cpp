@@ -72,20 +72,32 @@ void DataInput::check_suits(const StepConfig& config, bool goes_on) const {
             most > 0 ? fmt::format("--batch-size {} at most", most) : "use fewer workers");
 }
 
-void DataInput::start(const StepConfig& config, const Start& start) {
+void DataInput::start(const StepConfig& config, const Start& start, const SampleLedger& ledger) {
   options_.batch_size = config.images_per_run();
   if (const PipelineConfig& pipeline = config.distribution.pipeline; pipeline.is_used()) {
     const PipelineShape::Place place = pipeline.place_of(options_.rank);
     options_.rank = place.replica;
     options_.ranks = place.replicas;
   }
-  options_.first = start.first;
   options_.recorder = start.recorder;
   // If records may be skipped, images tell which.
   options_.labels_only = !start.needs_images && config_.max_bad_records == 0;
   if (!start.processors.empty()) {
     options_.start_thread = [processors = start.processors] { std::ignore = perf::limit_thread(processors); };
   }
+  restart(options_.rank, options_.ranks, ledger);
+}
+
+void DataInput::restart(int rank, int ranks, const SampleLedger& ledger) {
+  if (pipeline_) {
+    const std::vector<std::int64_t> bad = pipeline_->bad_samples();
+    bad_before_.insert(bad.begin(), bad.end());
+  }
+  options_.rank = rank;
+  options_.ranks = ranks;
+  options_.first = ledger.next();
+  options_.before = ledger.leftover();
+  pipeline_.reset();  // its memory first
   pipeline_ = std::make_unique<data::Pipeline>(dataset_, options_);
 }
 
@@ -99,7 +111,9 @@ std::int64_t count_different(comm::Communicator& workers, const std::vector<std:
 }
 
 std::int64_t DataInput::count_bad_records(comm::Communicator& workers) const {
-  return count_different(workers, pipeline_ ? pipeline_->bad_samples() : std::vector<std::int64_t>());
+  std::vector<std::int64_t> bad = pipeline_ ? pipeline_->bad_samples() : std::vector<std::int64_t>();
+  bad.insert(bad.end(), bad_before_.begin(), bad_before_.end());
+  return count_different(workers, bad);
 }
 
 std::string DataInput::describe() const {

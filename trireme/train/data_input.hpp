@@ -3,11 +3,13 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "trireme/comm/communicator.hpp"
 #include "trireme/data/pipeline.hpp"
+#include "trireme/train/sample_ledger.hpp"
 #include "trireme/train/step_config.hpp"
 #include "trireme/train/trained_on.hpp"
 
@@ -31,12 +33,13 @@ class DataInput {
 
   struct Start {
     std::vector<int> processors = {};    // to be pinned to; empty: any
-    std::int64_t first = 0;              // position in the sequence
     perf::Recorder* recorder = nullptr;  // gets spans; null: no trace
     bool needs_images = true;            // false: the last stage of a pipeline needs labels only
   };
-  // Starts making the configuration's batches.
-  void start(const StepConfig& config, const Start& start);
+  // Starts making the configuration's batches of unused samples.
+  void start(const StepConfig& config, const Start& start, const SampleLedger& ledger = {});
+  // Goes on as this rank of so many, with what nobody has used.
+  void restart(int rank, int ranks, const SampleLedger& ledger);
   // Waits for the next batch; valid until the next call.
   const data::Batch& next() { return pipeline_->next(); }
   bool is_ready() const { return pipeline_ && pipeline_->is_ready(); }  // next() would not wait
@@ -58,6 +61,7 @@ class DataInput {
   std::int64_t classes_ = 0;
   data::PipelineOptions options_;
   std::unique_ptr<data::Pipeline> pipeline_;
+  std::set<std::int64_t> bad_before_;  // of earlier pipelines
 };
 
 }  // namespace trireme::train

@@ -155,6 +155,41 @@ void check_shards(const DistributionConfig& config, bool forward_only) {
     bad_input("--shard-optimizer needs --variable-update all_reduce: independent workers share nothing");
 }
 
+void parse_elastic(const std::string& text, DistributionConfig& config) {
+  if (text.empty()) return;
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const auto least = parse_number<int>(text.substr(0, colon));
+  const auto most = parse_number<int>(text.substr(std::min(colon + 1, text.size())));
+  if (!least || !most || *least < 1 || *most < *least) {
+    bad_input("--elastic {}: must be MIN:MAX workers, such as 2:4", text);
+  }
+  if (config.workers < *least || config.workers > *most) {
+    bad_input("--elastic {}: there {} {} worker{}; start {} to {}", text, config.workers == 1 ? "is" : "are",
+              config.workers, config.workers == 1 ? "" : "s", *least, *most);
+  }
+  config.least_workers = *least;
+  config.most_workers = *most;
+}
+
+// Those who are left must be able to finish a step alone.
+void check_elastic(const DistributionOptions& options, const DistributionConfig& config) {
+  if (!config.is_elastic()) return;
+  if (config.workers > 1 && config.update != VariableUpdate::all_reduce)
+    bad_input("--elastic needs workers that train together by all-reduce: --variable-update all_reduce, no --ps");
+  if (config.pipeline.is_used() || config.pipeline.is_automatic)
+    bad_input("--elastic and --parallel {} cannot be used together: a lost stage has variables that no other has",
+              options.parallel);
+  if (config.shard_optimizer)
+    bad_input("--elastic and --shard-optimizer cannot be used together: a lost worker has state that no other has");
+  if (config.sync_batch_norm)
+    bad_input("--elastic and --sync-batch-norm cannot be used together: forward would wait for a lost worker");
+  if (config.check_replicas > 0)
+    bad_input("--elastic and --check-replicas cannot be used together: a loss between steps would end the job");
+  if (config.gpu_sums == GpuSums::always || config.all_reduce == comm::Algorithm::library)
+    bad_input("--elastic and --all-reduce {} cannot be used together: the library does not go on without a worker",
+              options.all_reduce);
+}
+
 }  // namespace
 
 std::string_view to_string(VariableUpdate update) { return name_of(update, kUpdates); }
@@ -189,6 +224,8 @@ DistributionConfig resolve(const DistributionOptions& options, const comm::JobSi
   check_batch_norm(config);
   check_shards(config, forward_only);
   config.pipeline = resolve_pipeline(options, job.workers);
+  parse_elastic(options.elastic, config);
+  check_elastic(options, config);
   return config;
 }
 
@@ -201,6 +238,7 @@ void add_json(const DistributionConfig& config, Json& json) {
                           ? Json("auto")
                           : Json(static_cast<double>(config.bucket_bytes) / static_cast<double>(kMegabyte));
   json["servers"] = config.servers;
+  if (config.is_elastic()) json["elastic"] = fmt::format("{}:{}", config.least_workers, config.most_workers);
   json["parallel"] = config.pipeline.text();
   if (config.pipeline.is_used()) {
     if (!config.pipeline.cuts.empty()) json["cuts"] = config.pipeline.cuts;

@@ -38,9 +38,10 @@ struct DistributionConfig {
   bool overlap = true;
   bool sync_batch_norm = false;
   bool shard_optimizer = false;
-  std::int64_t check_replicas = 0;    // compare replicas every this many steps; 0: only at the end
-  double comm_timeout = 60;           // seconds
-  bool asynchronous = false;          // servers apply each worker's gradients on arrival
+  int least_workers = 0, most_workers = 0;  // --elastic; 0: a lost worker ends the job
+  std::int64_t check_replicas = 0;          // compare replicas every this many steps; 0: only at the end
+  double comm_timeout = 60;                 // seconds
+  bool asynchronous = false;                // servers apply each worker's gradients on arrival
   std::optional<int> staleness = {};  // asynchronous: maximum steps ahead of the slowest worker; nothing: no limit
   int backup_workers = 0;             // synchronous: servers use the first (workers - this) gradients
   ps::Strategy placement = ps::Strategy::split;  // assigns variables to servers; split: equal bytes
@@ -62,7 +63,8 @@ struct DistributionConfig {
            gpu_sums != GpuSums::always;
   }
   // The others can continue if a worker is lost.
-  bool survives_lost_workers() const { return asynchronous || backup_workers > 0; }
+  bool survives_lost_workers() const { return asynchronous || backup_workers > 0 || is_elastic(); }
+  bool is_elastic() const { return least_workers > 0; }
 };
 
 // Error(bad_input) names the option, the value given and what is legal.

@@ -6,6 +6,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/cluster/environment.hpp"
+#include "trireme/cluster/launched_teams.hpp"
 #include "trireme/comm/world.hpp"
 #include "trireme/perf/threads.hpp"
 #include "trireme/ps/server.hpp"
@@ -46,6 +47,13 @@ comm::Communicator& Job::workers() {
 
 comm::Communicator* Job::with_servers() {
   return place_ && !place_->spec.servers.empty() ? &world_->communicator() : nullptr;
+}
+
+ProcessGroup Job::group(bool is_elastic) {
+  if (is_elastic && workers().size() > 1 && !teams_) {
+    teams_ = std::make_unique<cluster::LaunchedTeams>(workers().size());
+  }
+  return {workers(), with_servers(), teams_.get()};
 }
 
 comm::JobSize Job::size() { return place_ ? place_->spec.job_size() : comm::JobSize{.workers = workers().size()}; }

@@ -21,6 +21,7 @@
 #include "trireme/comm/job_size.hpp"
 
 namespace trireme::comm {
+class TeamSource;
 class World;
 struct ClusterPlace;
 }  // namespace trireme::comm
@@ -34,6 +35,7 @@ namespace trireme::train {
 struct ProcessGroup {
   comm::Communicator& workers;
   comm::Communicator* with_servers = nullptr;  // worker ranks first, then the servers; null: no servers
+  comm::TeamSource* teams = nullptr;           // who is left if workers are lost; needed by elastic training
 };
 
 class Job {
@@ -52,7 +54,8 @@ class Job {
 
   comm::Communicator& workers();       // for workers: the workers alone
   comm::Communicator* with_servers();  // for workers: with the servers; null: none
-  ProcessGroup group() { return {workers(), with_servers()}; }
+  // An elastic one follows the launcher's word on lost workers: Error(bad_input) without `trireme launch`.
+  ProcessGroup group(bool is_elastic = false);
   // All members.
   comm::Communicator& everybody() { return with_servers() != nullptr ? *with_servers() : workers(); }
   // Collective: leaves in good order, as the last call on success. Destroy everything made from this job first.
@@ -63,6 +66,7 @@ class Job {
   Log log_;
   std::unique_ptr<comm::World> world_;
   std::unique_ptr<comm::Communicator> workers_;  // of a cluster
+  std::unique_ptr<comm::TeamSource> teams_;
 };
 
 }  // namespace trireme::train

@@ -208,7 +208,8 @@ MemoryNeed need_of(const StepConfig& config, const MemorySummary& memory) {
   MemoryNeed need;
   need.activations = static_cast<double>(memory.planned_bytes);
   need.values = static_cast<double>(memory.variable_bytes);
-  need.gradients = static_cast<double>(memory.gradient_bytes) * (has_stages(config) ? 2 : 1);
+  const bool has_copies = has_stages(config) || config.distribution.is_elastic();  // sums; in case of a loss
+  need.gradients = static_cast<double>(memory.gradient_bytes) * (has_copies ? 2 : 1);
   need.state = static_cast<double>(memory.optimizer_bytes);
   add_input(config, need);
   return need;

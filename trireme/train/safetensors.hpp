@@ -54,6 +54,7 @@ class MetadataReader {
   std::optional<Number> number_if_any(const std::string& key) {
     return metadata_.contains(key) ? std::optional(number<Number>(key)) : std::nullopt;
   }
+  std::string text_if_any(const std::string& key) { return metadata_.contains(key) ? text(key) : std::string(); }
   Metadata rest() { return std::move(metadata_); }
 
  private:

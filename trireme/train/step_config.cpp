@@ -248,6 +248,13 @@ void resolve_for_workers(const StepOptions& options, StepConfig& config) {
         "pipeline:STAGES, where each stage has a part of the state",
         config.on_gpu() ? "--device " + config.backend : "--backend " + config.backend);
   }
+  if (distribution.is_elastic()) {
+    if (config.on_gpu()) bad_input("--elastic works on CPUs so far; leave out --device {}", options.device);
+    if (options.num_inter_threads > 1)
+      bad_input("--elastic and --num-inter-threads {} cannot be used together", options.num_inter_threads);
+    if (config.precision == Precision::fp16)
+      bad_input("--elastic and --precision fp16 cannot be used together; use bf16");
+  }
   if (!config.on_gpu()) {
     if (distribution.gpu_sums == GpuSums::always) bad_input("--all-reduce nccl: needs GPUs: --device cuda");
     config.distribution.gpu_sums = GpuSums::never;

@@ -6,9 +6,11 @@
 
 #include "trireme/base/clock.hpp"
 #include "trireme/base/error.hpp"
+#include "trireme/base/hash.hpp"
 #include "trireme/comm/collectives.hpp"
 #include "trireme/train/checkpoint.hpp"
 #include "trireme/train/evaluator.hpp"
+#include "trireme/train/membership_log.hpp"
 #include "trireme/train/stage_tensors.hpp"
 #include "trireme/train/step_trace.hpp"
 #include "trireme/train/training_config.hpp"
@@ -76,24 +78,30 @@ void Trainer::finish() {
   }
   worker_->judge_timings();
   if (sync() != nullptr) sync()->leave();
+  if (membership_ && step_ == steps()) membership_->end(step_, hash());
 }
 
 void Trainer::run_step() {
   const auto start = SteadyClock::now();
-  StepReport report = run_update(config_->step.schedule.at(step_));
+  epochs_before_ = epochs_done();
+  missing_images_ += config_->samples_per_update() - samples_per_update();
+  StepReport report = run_update(learning_rate());
   report.seconds = seconds_since(start);
   report.step = ++step_;
   report.steps = steps();
-  report.epoch = epochs_at(step_);
-  if (!std::isfinite(report.loss)) {
+  report.epoch = epochs_done();
+  const std::optional<double> of_all = worker_->loss_of_all();
+  const double loss = of_all ? *of_all / config_->gradients.accumulate : report.loss;
+  if (!std::isfinite(loss)) {
     fail(ErrorKind::failed,
          "the loss is {} in step {} at a learning rate of {}; try a lower --init-learning-rate, some "
          "--num-learning-rate-warmup-epochs or --clip-norm, starting from the last checkpoint",
-         name_of_loss(report.loss), step_, report.learning_rate);
+         name_of_loss(loss), step_, report.learning_rate);
   }
   ++epoch_.steps;
-  epoch_.loss += report.loss;
+  epoch_.loss += loss;
   epoch_.seconds += report.seconds;
+  last_rate_ = report.learning_rate;
   seconds_here_ += report.seconds;
   const std::int64_t check = config_->step.distribution.check_replicas;
   if (worker_->in_lock_step() && check > 0 && step_ % check == 0) {
@@ -119,6 +127,8 @@ StepReport Trainer::run_update(double learning_rate) {
     averages_->update();
   }
   add_seconds();
+  worker_->end_update(runs);
+  if (membership_) membership_->note(updates_ - 1, worker_->team());
   report.loss /= runs;
   return report;
 }
@@ -134,11 +144,13 @@ void Trainer::add_seconds() {
 
 TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
   const bool is_last = step_ == steps();
-  const auto epoch = static_cast<std::int64_t>(std::ceil(epochs_at(step_ - 1) + 1e-9));
+  const auto epoch = static_cast<std::int64_t>(std::ceil(epochs_before_ + 1e-9));
   const EpochSums sums = epoch_;
   const auto steps = static_cast<double>(sums.steps);
   const double loss = mean_of_all(sums.loss) / steps;
   // The last epoch may be partial; a run with more epochs continues it.
+  const std::int64_t images = sums.steps * config_->samples_per_update() - missing_images_;
+  missing_images_ = 0;
   if (is_epoch_complete()) epoch_ = {};
   const bool is_evaluated = is_last || (config_->evaluate_every > 0 && epoch % config_->evaluate_every == 0);
   // Save what may reach the target: if others keep training meanwhile, this state does not come again.
@@ -152,13 +164,14 @@ TrainingEnd Trainer::end_epoch(const std::stop_token& stop) {
     observer.on_epoch({.epoch = epoch,
                        .step = step_,
                        .loss = loss,
-                       .learning_rate = config_->step.schedule.at(step_ - 1),
-                       .images_per_second = steps * static_cast<double>(config_->samples_per_update()) / sums.seconds,
+                       .learning_rate = last_rate_,
+                       .images_per_second = static_cast<double>(images) / sums.seconds,
                        .train_seconds = sums.seconds,
                        .evaluation_seconds = evaluation_seconds,
                        .accuracy = evaluation.accuracy});
   });
-  if (evaluation.stopped) {
+  // The other workers of an elastic job have not evaluated: they learn of the request in the next step.
+  if (evaluation.stopped && (is_last || !is_elastic())) {
     save();
     return TrainingEnd::interrupted;
   }
@@ -179,8 +192,9 @@ Evaluation Trainer::evaluate(const std::stop_token& stop) {
   comm::Communicator& workers = worker_->workers();
   parallel::Replicas* replicas = worker_->replicas();
   VariableStore& store = worker_->step().session().variables();
-  const bool together = worker_->in_lock_step() && workers.size() > 1;
+  const bool together = worker_->in_lock_step() && workers.size() > 1 && !is_elastic();
   if (replicas != nullptr) replicas->sync().settle();
+  if (workers.rank() > 0) worker_->expect_delay();
   if (!together && workers.rank() > 0) return {};
   if (replicas != nullptr && !together) replicas->sync().rest();  // the others keep training
   std::vector<NamedTensor> of_stages;
@@ -244,7 +258,8 @@ void Trainer::write_checkpoint(const TrainingProgress& progress) {
                                               .classes = config_->step.num_classes,
                                               .seed = config_->step.seed(),
                                               .step = progress.step,
-                                              .samples = progress.step * config_->samples_per_update(),
+                                              .samples = worker_->samples().next(),
+                                              .leftover = worker_->samples().leftover(),
                                               .global_batch_size = config_->samples_per_update(),
                                               .optimizer = std::string(op::to_string(config_->step.optimizer.kind)),
                                               .train_seconds = progress.train_seconds,
@@ -296,23 +311,39 @@ std::string Trainer::evaluation_preprocessing() const {
 
 std::int64_t Trainer::steps() const {
   const double samples_in_all = config_->epochs * static_cast<double>(samples());
-  return static_cast<std::int64_t>(
-      std::ceil(samples_in_all / static_cast<double>(config_->samples_per_update()) - 1e-9));
+  const double left = samples_in_all - static_cast<double>(worker_->samples().used());
+  return step_ + static_cast<std::int64_t>(std::ceil(left / static_cast<double>(samples_per_update()) - 1e-9));
 }
 
-double Trainer::epochs_at(std::int64_t step) const {
-  return static_cast<double>(step * config_->samples_per_update()) / static_cast<double>(samples());
+std::int64_t Trainer::samples_per_update() const {
+  return std::llround(worker_->share_of_workers() * static_cast<double>(config_->samples_per_update()));
 }
 
-double Trainer::first_epoch() const { return epochs_at(first_.step); }
+double Trainer::epochs_done() const {
+  return static_cast<double>(worker_->samples().done_before()) / static_cast<double>(samples());
+}
+
+// By the samples that are used, for as many workers as there are.
+double Trainer::learning_rate() const {
+  const double steps =
+      static_cast<double>(worker_->samples().done_before()) / static_cast<double>(config_->samples_per_update());
+  return config_->step.schedule.at(steps) * worker_->share_of_workers();
+}
+
+std::uint64_t Trainer::hash() const { return hash_bytes(worker_->step().session().variables().value_arena()); }
+
+double Trainer::first_epoch() const {
+  return static_cast<double>(first_samples_->done_before()) / static_cast<double>(samples());
+}
 
 std::int64_t Trainer::unknown_steps() const {
   const std::int64_t batch = config_->samples_per_update(), done = first_.step * batch;
+  if (first_samples_->used() != done) return 0;  // of an elastic run: old ones were not
   const std::int64_t begin = (done / samples() * samples() + batch - 1) / batch;  // first step of the epoch, from 0
   return first_.step - begin - first_.epoch.steps;
 }
 
-bool Trainer::is_epoch_complete() const { return std::floor(epochs_at(step_)) > std::floor(epochs_at(step_ - 1)); }
+bool Trainer::is_epoch_complete() const { return std::floor(epochs_done()) > std::floor(epochs_before_); }
 
 std::optional<double> Trainer::seconds_in_all() const {
   if (!first_.train_seconds) return std::nullopt;
@@ -327,8 +358,10 @@ parallel::GradientSync* Trainer::sync() const {
 
 bool Trainer::goes_at_own_pace() const { return sync() != nullptr && !sync()->is_lock_step(); }
 
+bool Trainer::is_elastic() const { return worker_->loss_of_all().has_value(); }
+
 double Trainer::mean_of_all(double here) const {
-  if (!worker_->in_lock_step()) return here;
+  if (!worker_->in_lock_step() || is_elastic()) return here;  // an elastic one has it from the steps
   worker_->workers().set_context("the mean loss of the epoch");
   const std::vector<double> all = comm::all_gather_value(worker_->workers(), here);
   return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());

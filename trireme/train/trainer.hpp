@@ -40,6 +40,8 @@ class CheckpointWriter;
 class DataInput;
 class Evaluator;
 class Job;
+class MembershipLog;
+class SampleLedger;
 class StepTrace;
 class WeightAverages;
 class Worker;
@@ -111,6 +113,7 @@ class Trainer {
   struct Options {
     std::function<void()> on_tuning = {};  // called before kernels are timed, which takes seconds
     perf::Recorder* recorder = nullptr;    // gets the spans of some steps; null: no trace
+    std::string membership_log = {};       // file that the first worker of an elastic job writes; empty: none
   };
   // Collective. Error(bad_input) if there are checkpoints but no request to resume, or they are from another training.
   Trainer(const TrainingConfig& config, const ProcessGroup& group, const Options& options);
@@ -128,6 +131,7 @@ class Trainer {
   // For trireme/lab: the headers of these types are not installed.
   const TrainingConfig& config() const { return *config_; }
   const Worker& worker() const { return *worker_; }
+  std::uint64_t hash() const;  // of all values of this worker
 
   std::optional<LossScaleState> loss_scale() const;  // none: the loss is not scaled (only fp16 scales it)
   std::int64_t samples() const;                      // per epoch
@@ -147,6 +151,7 @@ class Trainer {
   std::string evaluation_preprocessing() const;  // in words; empty: no evaluation
 
  private:
+  Trainer(Job& job, const TrainingConfig& config);
   void open_checkpoint(comm::Communicator& workers);
   void check_is_ours(const TrainingState& state) const;
   void go_on_with(std::int64_t classes, const std::map<std::string, std::string>& metadata);
@@ -172,17 +177,21 @@ class Trainer {
   void restore(Session& session, comm::Communicator& workers) const;
   parallel::GradientSync* sync() const;  // ends replicas together; null: no replicas
   bool goes_at_own_pace() const;
+  bool is_elastic() const;
   bool is_asked_to_stop(const std::stop_token& stop);
   double mean_of_all(double here) const;         // collective if in lock step
   bool agrees_with_first(bool here) const;       // likewise
   std::optional<double> seconds_in_all() const;  // of training
-  double epochs_at(std::int64_t step) const;
+  double epochs_done() const;
+  double learning_rate() const;             // of the next step
+  std::int64_t samples_per_update() const;  // by those who are left
+  void open_membership_log(const std::string& path, const TrainingConfig& config);
   void tell(const std::function<void(TrainerObserver&)>& what);
 
   std::unique_ptr<TrainingConfig> config_;   // the worker completes its step
   std::unique_ptr<CheckpointFile> resumed_;  // on the first worker
   TrainingProgress first_;
-  std::int64_t first_sample_ = 0;
+  std::unique_ptr<const SampleLedger> first_samples_;
   std::unique_ptr<const TrainedOn> trained_on_;  // from the checkpoint
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<WeightAverages> averages_;
@@ -192,9 +201,13 @@ class Trainer {
   std::shared_ptr<const Checkpoint> last_saved_;   // likewise
   std::string checkpoint_problem_;
   std::vector<TrainerObserver*> observers_;
-  std::int64_t step_ = 0;   // done
-  std::int64_t saved_ = 0;  // step of the newest checkpoint
-  EpochSums epoch_;         // of the current epoch
+  std::unique_ptr<MembershipLog> membership_;  // on the first worker
+  std::int64_t step_ = 0;                      // done
+  double last_rate_ = 0;                       // of the last step
+  double epochs_before_ = 0;                   // done before the last step
+  std::int64_t missing_images_ = 0;            // in this epoch's steps, because workers are lost
+  std::int64_t saved_ = 0;                     // step of the newest checkpoint
+  EpochSums epoch_;                            // of the current epoch
   double seconds_here_ = 0;
   TrainingSeconds seconds_;
   std::unique_ptr<StepTrace> trace_;

@@ -8,6 +8,7 @@
 #include "trireme/train/checkpoint.hpp"
 #include "trireme/train/evaluator.hpp"
 #include "trireme/train/job.hpp"
+#include "trireme/train/membership_log.hpp"
 #include "trireme/train/same_options.hpp"
 #include "trireme/train/stage_tensors.hpp"
 #include "trireme/train/step_trace.hpp"
@@ -38,13 +39,18 @@ TrainingOptions with_network(const Network& network, TrainingOptions options) {
 
 }  // namespace
 
-Trainer::Trainer(Job& job, const TrainingOptions& options) : Trainer(resolve(options, job.size()), job.group()) {}
+Trainer::Trainer(Job& job, const TrainingOptions& options) : Trainer(job, resolve(options, job.size())) {}
+
+Trainer::Trainer(Job& job, const TrainingConfig& config)
+    : Trainer(config, job.group(config.step.distribution.is_elastic())) {}
 
 Trainer::Trainer(Job& job, const Network& network, const TrainingOptions& options)
     : Trainer(job, with_network(network, options)) {}
 
 Trainer::Trainer(const TrainingConfig& config, const ProcessGroup& group, const Options& options)
-    : config_(std::make_unique<TrainingConfig>(config)), trace_(std::make_unique<StepTrace>(options.recorder)) {
+    : config_(std::make_unique<TrainingConfig>(config)),
+      first_samples_(std::make_unique<const SampleLedger>()),
+      trace_(std::make_unique<StepTrace>(options.recorder)) {
   if (group.workers.size() > 1) check_same_options(group.workers, to_json(*config_));
   if (!config_->checkpoint_dir.empty()) open_checkpoint(group.workers);
   Worker::Options own{.on_tuning = options.on_tuning, .recorder = options.recorder};
@@ -52,7 +58,7 @@ Trainer::Trainer(const TrainingConfig& config, const ProcessGroup& group, const 
   if (pipeline().is_used() || pipeline().is_automatic ? first_.step > 0 : resumed_ != nullptr) {
     own.restore = [this, &group](Session& session) { restore(session, group.workers); };
   }
-  own.first_sample = first_sample_;
+  own.samples = *first_samples_;
   own.memory = {.beside = evaluation_programs(*config_),
                 .beside_all = config_->evaluates() == EvaluateOn::all,
                 .saves = !config_->checkpoint_dir.empty()};
@@ -71,9 +77,22 @@ Trainer::Trainer(const TrainingConfig& config, const ProcessGroup& group, const 
   if (config_->evaluates() != EvaluateOn::nobody) prepare_evaluation();
   step_ = saved_ = first_.step;
   epoch_ = first_.epoch;
+  if (is_elastic()) open_membership_log(options.membership_log, config);
 }
 
 Trainer::~Trainer() = default;
+
+// The nodes and the numbers of threads decide the order of sums.
+void Trainer::open_membership_log(const std::string& path, const TrainingConfig& config) {
+  comm::Communicator& workers = worker_->workers();
+  workers.set_context("comparing the numbers of threads");
+  MembershipHeader header;
+  header.first_step = first_.step;
+  header.threads = comm::all_gather_value(workers, config_->step.intra_threads);
+  header.options = options_for_replay(config);
+  for (const comm::Member& member : workers.members()) header.nodes.push_back(member.node);
+  if (!path.empty() && workers.rank() == 0) membership_ = std::make_unique<MembershipLog>(path, header);
+}
 
 // Only the first worker has the file.
 void Trainer::restore(Session& session, comm::Communicator& workers) const {
@@ -120,7 +139,7 @@ void Trainer::open_checkpoint(comm::Communicator& workers) {
   if (found["state"].empty()) return;
   MetadataReader metadata("the first worker's checkpoint", found["state"].get<Metadata>());
   const TrainingState state = read_state(metadata);
-  first_sample_ = state.samples;
+  first_samples_ = std::make_unique<const SampleLedger>(state.samples, state.leftover);
   first_ = {.step = state.step, .train_seconds = state.train_seconds, .epoch = state.epoch};
   go_on_with(state.classes, state.others);
 }

@@ -37,6 +37,17 @@ void check_checkpoints(const LoopOptions& options) {
   if (options.allow_other_data && !options.resume) bad_input("--allow-other-data has no effect without --resume");
 }
 
+// Workers meet only in steps, which alone survive a loss.
+void check_elastic(const LoopOptions& options, TrainingConfig& config) {
+  if (!config.step.distribution.is_elastic()) {
+    if (!options.replay.empty()) bad_input("--replay needs the options of the run, with --elastic");
+    return;
+  }
+  if (options.target_accuracy > 0)
+    bad_input("--elastic and --target-accuracy cannot be used together: only the first worker evaluates");
+  if (config.evaluate_on == "all") config.evaluate_on = "first";
+}
+
 }  // namespace
 
 EvaluateOn TrainingConfig::evaluates() const {
@@ -68,6 +79,7 @@ TrainingConfig resolve(const TrainingOptions& options, const comm::JobSize& job)
     bad_input("--target-accuracy needs an evaluation: leave out --eval none");
   }
   check_checkpoints(options);
+  check_elastic(options, config);
   return config;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <numeric>
 #include <utility>
 
 #include "trireme/backend/registry.hpp"
@@ -51,7 +52,9 @@ std::string share_processors(comm::Communicator& workers) {
     ++sharing;
     if (rank < workers.rank()) ++before;
   }
-  if (sharing == 1) return "";
+  const bool are_threads =  // of one process, as in a replay
+      workers.size() > 1 && workers.members()[0].pid == workers.members()[workers.size() - 1].pid;
+  if (sharing == 1 || are_threads) return "";
   const perf::CoreDivision division = perf::divide_this_machine({.workers = sharing, .oversubscribe = true});
   if (division.shared) {
     return fmt::format("{} workers on {} share {} processors: they slow each other down", sharing, workers.self().host,
@@ -107,7 +110,15 @@ void share_cores(StepConfig& config, comm::Communicator& workers, std::vector<st
 }
 
 Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
-    : config_(config), workers_(&group.workers), with_servers_(group.with_servers), options_(std::move(options)) {
+    : config_(config),
+      workers_(&group.workers),
+      launched_(&group.workers),
+      with_servers_(group.with_servers),
+      teams_(group.teams),
+      options_(std::move(options)),
+      samples_(options_.samples) {
+  team_.ranks.resize(workers_->size());
+  std::iota(team_.ranks.begin(), team_.ranks.end(), 0);
   if (workers_->size() != config.distribution.workers) {
     bad_input("a job of {} workers was given {} ranks", config.distribution.workers, workers_->size());
   }
@@ -138,9 +149,9 @@ Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
   if (options_.recorder != nullptr) name_spans(*options_.recorder);
   if (input_ && step_->needs_batches()) {
     input_->start(config_, {.processors = config_.options.bind ? processors : std::vector<int>(),
-                            .first = options_.first_sample,
                             .recorder = options_.recorder,
-                            .needs_images = step_->needs_images()});
+                            .needs_images = step_->needs_images()},
+                   samples_);
   }
 }
 
@@ -192,7 +203,7 @@ void Worker::open_data() {
   config_.data.set_threads(config_.on_gpu());
   input_ = std::make_unique<DataInput>(config_, *workers_);
   if (options_.on_data) options_.on_data(*input_);
-  input_->check_suits(config_, options_.first_sample > 0);
+  input_->check_suits(config_, options_.samples.used() > 0);
   config_.num_classes = input_->classes();
   config_.data.preprocessing = input_->preprocessing();
   setup_.dataset = input_->describe();
@@ -214,15 +225,6 @@ void Worker::check_memory() {
   if (config_.on_gpu()) return;
   for (std::string& warning : train::check_memory(memory_use(), host_memories(*workers_, memory_limit())))
     setup_.warnings.push_back(std::move(warning));
-}
-
-void Worker::leave_lost_behind() {
-  if (!config_.distribution.survives_lost_workers() || workers_->size() == 1) return;
-  const std::vector<int> left = comm::agree_on_survivors(*workers_);
-  if (static_cast<int>(left.size()) == workers_->size()) return;
-  survivors_ = workers_->subgroup(left);
-  workers_ = survivors_.get();
-  replicas_->set_communicator(*workers_);
 }
 
 void Worker::divide_cores() {
@@ -349,8 +351,9 @@ std::optional<double> Worker::accuracy() const {
 
 void Worker::set_run(int run) {
   const bool has_micro_batches = config_.distribution.pipeline.is_used();
+  const auto workers = static_cast<int>(team_.ranks.size());
   step_->set_first_sample(has_micro_batches ? run * config_.global_batch_size()
-                                            : (run * workers_->size() + workers_->rank()) * config_.batch_size);
+                                            : (run * workers + place_in_team()) * config_.batch_size);
 }
 
 // Runs alongside a step on a device. A failure matters only to the step that needs the batch, which may never come.
@@ -369,9 +372,11 @@ double Worker::run_step(double learning_rate, bool on_next_batch) {
   const auto start = SteadyClock::now();
   wants_next_batch_ = false;
   input_seconds_ = 0;
+  if (elastic_ != nullptr) teams_->begin_step(updates_);
   const bool takes_batch = input_ != nullptr && on_next_batch;
   const double loss = takes_batch ? run_on_next_batch(learning_rate) : step_->run(learning_rate);
   step_seconds_ = seconds_since(start) - input_seconds_;
+  update_loss_ += loss;
   return share_outcome(loss);
 }
 

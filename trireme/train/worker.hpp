@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trireme/comm/network_file.hpp"
+#include "trireme/parallel/elastic_sync.hpp"
 #include "trireme/parallel/peer_watch.hpp"
 #include "trireme/parallel/pipeline_sync.hpp"
 #include "trireme/perf/machine.hpp"
@@ -23,6 +24,7 @@
 #include "trireme/train/data_input.hpp"
 #include "trireme/train/job.hpp"
 #include "trireme/train/prepared_step.hpp"
+#include "trireme/train/sample_ledger.hpp"
 
 namespace trireme::train {
 
@@ -87,7 +89,7 @@ class Worker {
     // Called on the first worker after compiling: replaces the initial values, for all workers. In a pipeline called on
     // all.
     std::function<void(Session&)> restore = {};
-    std::int64_t first_sample = 0;       // first one to take from the data set's sequence
+    SampleLedger samples = {};           // of the data set's sequence: which ones are used
     perf::Recorder* recorder = nullptr;  // gets the spans of steps; null: no trace
     MemoryUse memory = {};               // but the step, which this adds
   };
@@ -121,6 +123,14 @@ class Worker {
   std::optional<double> accuracy() const;  // of the last step's images; nothing: not requested
   // For dropout: the next step is this run of an update.
   void set_run(int run);
+  // After the last of this many runs of an update, which all workers have made: if some are lost, the others divide
+  // the samples anew.
+  void end_update(int runs = 1);
+  const SampleLedger& samples() const { return samples_; }
+  const comm::Team& team() const { return team_; }  // that makes the next one
+  double share_of_workers() const;                  // that make the next update, of those launched
+  std::optional<double> loss_of_all() const;        // of the last update, a sum over its runs; nothing: not elastic
+  void expect_delay();                              // of other workers, in the next step
   double input_seconds() const { return input_seconds_; }  // how long the last step waited for its batch
   // How long a pipeline's stage waited for other stages in the last step; known on the host.
   bool has_bubbles() const;
@@ -163,13 +173,16 @@ class Worker {
   double take_batch();
   void take_next_batch();
   const data::Batch& next_batch();
+  int place_in_team() const;
   void name_spans(perf::Recorder& recorder);
 
   StepConfig& config_;
   WorkerSetup setup_;
   comm::Communicator* workers_;
+  comm::Communicator* const launched_;
   std::unique_ptr<comm::Communicator> survivors_;  // become the workers if some are lost
   comm::Communicator* with_servers_;
+  comm::TeamSource* teams_;
   Options options_;
   TuningOptions tuning_;
   std::shared_ptr<void> spinning_ = perf::limit_spinning_under_load();
@@ -196,6 +209,11 @@ class Worker {
   std::unique_ptr<StageLink> link_;             // to other stages
   std::unique_ptr<parallel::Replicas> replicas_;
   ps::WorkerSync* servers_ = nullptr;
+  parallel::ElasticSync* elastic_ = nullptr;  // likewise the replicas'
+  comm::Team team_;                           // that divides the samples
+  SampleLedger samples_;
+  std::uint64_t updates_ = 0;
+  double update_loss_ = 0;                      // of the update's earlier runs
   parallel::PipelineSync* pipeline_ = nullptr;  // likewise the replicas'
   parallel::PipelineSync::Outcome outcome_;     // of the last step
 };

@@ -1,4 +1,4 @@
-// The part of Worker that connects replicas or servers and describes them.
+// The part of Worker that connects replicas or servers, describes them, and goes on without those that are lost.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -70,9 +70,11 @@ void Worker::describe_workers() {
   }
   if (replicas_->sync().kind() == Exchange::reduce_on_device) setup_.all_reduce = "nccl";
   const auto* sync = dynamic_cast<const parallel::AllReduceSync*>(&replicas_->sync());
-  if (sync == nullptr || setup_.bucket_bytes.empty()) return;  // a stage of one worker sums with nobody
-  setup_.all_reduce = comm::to_string(sync->reducer().algorithm_for(largest));
-  setup_.wire = sync->reducer().wire_for(largest);
+  const bool sums = sync != nullptr || elastic_ != nullptr;
+  if (!sums || setup_.bucket_bytes.empty()) return;  // a stage of one worker sums with nobody
+  const comm::AllReducer& reducer = sync != nullptr ? sync->reducer() : elastic_->reducer();
+  setup_.all_reduce = comm::to_string(reducer.algorithm_for(largest));
+  setup_.wire = reducer.wire_for(largest);
 }
 
 // The first worker's file counts: all must choose alike.
@@ -179,8 +181,65 @@ std::unique_ptr<parallel::Replicas> Worker::make_replicas() {
     if (distribution.gpu_sums == GpuSums::always) bad_input("--all-reduce nccl: {}", problem);
     setup_.gradient_path += fmt::format(" ({})", problem);
   }
-  return std::make_unique<parallel::Replicas>(
-      *workers_, replica_options(distribution, processors, network_cost(), options_.recorder));
+  const parallel::ReplicaOptions options = replica_options(distribution, processors, network_cost(), options_.recorder);
+  if (!distribution.is_elastic()) return std::make_unique<parallel::Replicas>(*workers_, options);
+  if (teams_ == nullptr) bad_input("--elastic: nobody tells this worker who is lost; use `trireme launch`");
+  auto sync = std::make_unique<parallel::ElasticSync>(*workers_, *teams_, options,
+                                                      [this] { return update_loss_ + step_->loss(); });
+  elastic_ = sync.get();
+  return std::make_unique<parallel::Replicas>(*workers_, std::move(sync), options);
+}
+
+void Worker::leave_lost_behind() {
+  if (!config_.distribution.survives_lost_workers() || workers_->size() == 1) return;
+  const auto go_on_with = [this](comm::Communicator& of, const std::vector<int>& ranks) {
+    std::unique_ptr<comm::Communicator> survivors = of.subgroup(ranks);
+    survivors_ = std::move(survivors);
+    workers_ = survivors_.get();
+    replicas_->set_communicator(*workers_);
+  };
+  // Those who have made the last step know each other; some may be lost since.
+  if (elastic_ != nullptr && std::ssize(team_.ranks) < workers_->size()) go_on_with(*launched_, team_.ranks);
+  const std::vector<int> left = comm::agree_on_survivors(*workers_);
+  if (static_cast<int>(left.size()) == workers_->size()) return;
+  go_on_with(*workers_, left);
+}
+
+int Worker::place_in_team() const {
+  const auto place = std::ranges::find(team_.ranks, launched_->rank());
+  return static_cast<int>(place - team_.ranks.begin());
+}
+
+// A step that was begun together keeps its samples, whoever finishes it.
+void Worker::end_update(int runs) {
+  ++updates_;
+  update_loss_ = 0;
+  const auto workers = static_cast<int>(team_.ranks.size());
+  const SampleLedger::Update update{.batch = config_.batch_size, .workers = workers, .runs = runs};
+  if (elastic_ == nullptr || elastic_->committed_by().epoch == team_.epoch) return samples_.commit(update);
+  const comm::Team& now = elastic_->committed_by();
+  std::vector<int> lost;
+  for (int place = 0; place < workers; ++place) {
+    if (std::ranges::find(now.ranks, team_.ranks[place]) == now.ranks.end()) lost.push_back(place);
+  }
+  samples_.commit(update, lost);
+  team_ = now;
+  if (input_) input_->restart(place_in_team(), static_cast<int>(team_.ranks.size()), samples_);
+  if (launched_->rank() > 0) return;
+  log_line(
+      fmt::format("{} of {} workers go on from step {} of this run", team_.ranks.size(), launched_->size(), updates_));
+}
+
+double Worker::share_of_workers() const {
+  return static_cast<double>(team_.ranks.size()) / static_cast<double>(launched_->size());
+}
+
+std::optional<double> Worker::loss_of_all() const {
+  return elastic_ != nullptr ? std::optional(elastic_->mean_loss()) : std::nullopt;
+}
+
+void Worker::expect_delay() {
+  if (elastic_ != nullptr) elastic_->expect_delay();
 }
 
 }  // namespace trireme::train

@@ -74,7 +74,7 @@ void Worker::judge_kernel_timings() {
 }
 
 void Worker::judge_network_figures() {
-  if (!setup_.network || pipeline_ != nullptr) return;
+  if (!setup_.network || pipeline_ != nullptr || elastic_ != nullptr) return;  // its steps commit in the last bucket
   const bool crosses = comm::layout_of(*workers_).nodes > 1;
   const auto kind = crosses ? &comm::TransportFits::other_host : &comm::TransportFits::same_host;
   const auto& figures = *setup_.network.*kind;

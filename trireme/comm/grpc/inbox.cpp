@@ -1,5 +1,6 @@
 #include "trireme/comm/grpc/inbox.hpp"
 
+#include <algorithm>
 #include <thread>
 
 namespace trireme::comm::rpc {
@@ -104,7 +105,8 @@ std::shared_ptr<Inbox> Inboxes::get(int context) {
   std::shared_ptr<Inbox>& inbox = inboxes_[context];
   if (inbox == nullptr) {
     inbox = std::make_shared<Inbox>();
-    if (is_closed_) inbox->close();
+    const bool is_old = context >= Communicator::kContextsPerEpoch && context < open_from_;
+    if (is_closed_ || is_old) inbox->close();
   }
   return inbox;
 }
@@ -112,6 +114,14 @@ std::shared_ptr<Inbox> Inboxes::get(int context) {
 void Inboxes::wake_all() {
   const std::lock_guard lock(mutex_);
   for (const auto& [context, inbox] : inboxes_) inbox->notifier()->notify();
+}
+
+void Inboxes::close_epochs_below(int context) {
+  const std::lock_guard lock(mutex_);
+  open_from_ = std::max(open_from_, context);
+  const auto first = inboxes_.lower_bound(Communicator::kContextsPerEpoch), last = inboxes_.lower_bound(open_from_);
+  for (auto inbox = first; inbox != last; ++inbox) inbox->second->close();
+  inboxes_.erase(first, last);
 }
 
 void Inboxes::close_all() {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "trireme/comm/communicator.hpp"
 #include "trireme/comm/grpc/frame.hpp"
 
 namespace trireme::comm::rpc {
@@ -110,11 +111,14 @@ class Inboxes {
   std::shared_ptr<Inbox> get(int context);
   void wake_all();
   void close_all();  // closes all inboxes, including future ones
+  // The same for contexts of epochs (Communicator::successor) that are below this one; their messages are forgotten.
+  void close_epochs_below(int context);
 
  private:
   std::mutex mutex_;
   std::map<int, std::shared_ptr<Inbox>> inboxes_;
   bool is_closed_ = false;
+  int open_from_ = Communicator::kContextsPerEpoch;  // contexts of earlier epochs are closed
 };
 
 }  // namespace trireme::comm::rpc

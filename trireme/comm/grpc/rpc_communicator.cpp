@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kLongestDoze{10};
 constexpr std::chrono::milliseconds kLongestAbandon{3000};
+constexpr std::chrono::milliseconds kLongestRetire{10000};
 
 class CopiedPayload : public Payload {
  public:
@@ -50,7 +51,17 @@ void RpcCommunicator::doze(Backoff&) { inbox_->notifier()->wait(kLongestDoze); }
 
 void RpcCommunicator::abandon() {
   interrupt();
-  transport_.abandon();
+  const bool is_of_epoch = context_ >= kContextsPerEpoch;
+  if (!is_of_epoch || !retire()) transport_.abandon();
+}
+
+bool RpcCommunicator::retire() {
+  interrupt();
+  const int first = context_ / kContextsPerEpoch * kContextsPerEpoch;
+  if (first == 0) fail(ErrorKind::failed, "only communicators that succeed another one can be retired");
+  const int next = first + kContextsPerEpoch;
+  transport_.inboxes.close_epochs_below(next);
+  return transport_.sender.drop(first, next, kLongestRetire);
 }
 
 void RpcCommunicator::post_send(int slot, std::span<const std::byte> data, int to, int tag) {

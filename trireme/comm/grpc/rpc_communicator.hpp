@@ -37,6 +37,8 @@ class RpcCommunicator : public Communicator {
   std::string describe_absence(int rank) const override { return transport_.roster.describe_absence(task(rank)); }
   void doze(Backoff& backoff) override;
   void abandon() override;
+  bool retire() override;
+  void declare_lost(int rank, const std::string& reason) override { transport_.sender.lose(task(rank), reason); }
   using Communicator::set_members;
 
  protected:

@@ -13,6 +13,7 @@ struct OutgoingFrame {
   grpc::Slice front;  // the header, and the data if copied
   std::span<const std::byte> data;
   std::shared_ptr<PendingSend> send;  // null if no caller's memory is used
+  int context = 0;
 };
 
 // Number of callers' memory pieces that gRPC refers to; may outlive everything else here.
@@ -115,7 +116,7 @@ class PeerQueue {
     if (is_broken || shared_.roster.presence(task_) != Presence::here) return false;
     const bool is_copied = data.size() <= Sender::kCopiedBytes;
     if (is_copied) {
-      queue.push_back({front_of(message, data), {}, nullptr});
+      queue.push_back({front_of(message, data), {}, nullptr, message.context});
     } else {
       push_parts(message, data, send);
     }
@@ -161,12 +162,21 @@ class PeerQueue {
       is_broken = true;
       unsent.swap(queue);
     }
-    for (const OutgoingFrame& frame : unsent) {
-      if (frame.send == nullptr) continue;
-      frame.send->fail();
-      frame.send->finish(kStepsPerPart);
-    }
+    fail_frames(unsent);
     cancel();
+  }
+
+  void drop(int first, int last) {
+    std::deque<OutgoingFrame> all, dropped;
+    {
+      const std::lock_guard lock(mutex);
+      all.swap(queue);
+      for (OutgoingFrame& frame : all) {
+        const bool is_dropped = frame.context >= first && frame.context < last;
+        (is_dropped ? dropped : queue).push_back(std::move(frame));
+      }
+    }
+    fail_frames(dropped);
   }
 
   // The peer ended a stream: the task has left or is lost.
@@ -194,6 +204,14 @@ class PeerQueue {
   std::vector<std::unique_ptr<DataStream>> streams;  // destroyed only with the queue
 
  private:
+  static void fail_frames(const std::deque<OutgoingFrame>& frames) {
+    for (const OutgoingFrame& frame : frames) {
+      if (frame.send == nullptr) continue;
+      frame.send->fail();
+      frame.send->finish(kStepsPerPart);
+    }
+  }
+
   // Never enough to reallocate the vector.
   void add_stream() {
     streams.push_back(std::make_unique<DataStream>(*this, shared_, task_));
@@ -207,7 +225,7 @@ class PeerQueue {
     send->begin(static_cast<int>(parts) * kStepsPerPart);
     for (std::size_t at = 0; at < data.size(); at += most) {
       header.offset = at;
-      queue.push_back({front_of(header, {}), data.subspan(at, std::min(most, data.size() - at)), send});
+      queue.push_back({front_of(header, {}), data.subspan(at, std::min(most, data.size() - at)), send, header.context});
     }
   }
 
@@ -348,6 +366,17 @@ bool Sender::break_off(std::chrono::milliseconds longest) {
   const auto until = SteadyClock::now() + longest;
   for (const auto& peer : peers_) peer->break_off();
   for (const auto& peer : peers_) peer->wait_for_end(until);
+  return wait_for_memory(until);
+}
+
+bool Sender::drop(int first, int last, std::chrono::milliseconds longest) {
+  for (const auto& peer : peers_) peer->drop(first, last);
+  return wait_for_memory(SteadyClock::now() + longest);
+}
+
+void Sender::lose(int task, const std::string& reason) { peers_[task]->lose(reason); }
+
+bool Sender::wait_for_memory(SteadyClock::time_point until) const {
   while (shared_->borrowed->load(std::memory_order_acquire) > 0) {
     if (SteadyClock::now() > until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

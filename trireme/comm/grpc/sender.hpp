@@ -54,13 +54,18 @@ class Sender {
   static constexpr std::size_t kCopiedBytes = 4096;
   [[nodiscard]] bool post(int task, const FrameHeader& header, std::span<const std::byte> data,
                           const std::shared_ptr<PendingSend>& send);
+  // Unsent messages of contexts from `first` to before `last` fail. Returns when gRPC no longer refers to any caller's
+  // memory; false if it still does after this time, because a stopped task keeps a connection full.
+  [[nodiscard]] bool drop(int first, int last, std::chrono::milliseconds longest);
+  void lose(int task, const std::string& reason);  // it is gone, as others know
   // Returns when all present tasks have received everything and know that we leave, or after this time.
   void leave(std::chrono::milliseconds longest);
-  // Breaks all streams; unsent messages fail. Returns when gRPC no longer refers to the callers' memory; false if it
-  // still does after this time, because a stopped task keeps a connection full.
+  // Breaks all streams; unsent messages fail. Returns like drop().
   bool break_off(std::chrono::milliseconds longest);
 
  private:
+  bool wait_for_memory(std::chrono::steady_clock::time_point until) const;
+
   std::unique_ptr<SendContext> shared_;
   std::vector<std::unique_ptr<PeerQueue>> peers_;  // by task; most have no stream
   std::thread thread_;

@@ -167,8 +167,11 @@ void run_rank(const std::shared_ptr<LocalWorld>& world, const LocalOptions& opti
   std::iota(places.begin(), places.end(), 0);
   LocalCommunicator communicator(world, places, rank, 0);
   try {
-    const int node = options.ranks_per_node > 0 ? rank / options.ranks_per_node : 0;
-    const std::string host = options.ranks_per_node > 0 ? fmt::format("node{}", node) : host_name();
+    const bool is_divided = options.ranks_per_node > 0 || !options.nodes.empty();
+    const int node = !options.nodes.empty()       ? options.nodes.at(rank)
+                     : options.ranks_per_node > 0 ? rank / options.ranks_per_node
+                                                  : 0;
+    const std::string host = is_divided ? fmt::format("node{}", node) : host_name();
     communicator.introduce(host, fmt::format("{}", node));
     body(communicator);
   } catch (...) {

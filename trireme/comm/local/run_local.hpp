@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "trireme/comm/communicator.hpp"
 
@@ -12,6 +13,7 @@ struct LocalOptions {
   int size = 1;
   // Simulates several machines: this many consecutive ranks share a node index. 0: all.
   int ranks_per_node = 0;
+  std::vector<int> nodes = {};  // or the node of each rank
 };
 
 // Runs the body once per rank, each on its own thread, and returns when all have ended. If a body throws, all other

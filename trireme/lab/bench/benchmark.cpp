@@ -111,7 +111,9 @@ struct Benchmark::Clock {
 
 double Benchmark::run_step() {
   if (slow_seconds_ > 0) std::this_thread::sleep_for(std::chrono::duration<double>(slow_seconds_));
-  const double loss = worker_.run_step(config().schedule.at(steps_done_), !keeps_batch_);
+  const double rate = config().schedule.at(static_cast<double>(steps_done_)) * worker_.share_of_workers();
+  const double loss = worker_.run_step(rate, !keeps_batch_);
+  worker_.end_update();
   ++steps_done_;
   return loss;
 }
@@ -144,7 +146,8 @@ void Benchmark::check_finite(double loss) const {
   fail(ErrorKind::failed,
        "the loss of {} is {} in step {} (warm-up included) at a learning rate of {}; "
        "try a lower --init-learning-rate or some --num-learning-rate-warmup-epochs",
-       config().options.model, train::name_of_loss(loss), steps_done_, config().schedule.at(steps_done_ - 1));
+       config().options.model, train::name_of_loss(loss), steps_done_,
+       config().schedule.at(static_cast<double>(steps_done_ - 1)));
 }
 
 void Benchmark::check_replicas() {
@@ -188,6 +191,7 @@ void Benchmark::add_times() {
 
 // The mean over all workers for steps that are displayed; not computed for the others. In a pipeline it is known.
 double Benchmark::shown_loss(double loss, std::int64_t step) {
+  if (const std::optional<double> of_all = worker_.loss_of_all()) return *of_all;
   const train::DistributionConfig& distribution = config().distribution;
   if (!worker_.in_lock_step() || distribution.backup_workers > 0 || distribution.pipeline.is_used() ||
       !is_displayed(step, config().display_every))

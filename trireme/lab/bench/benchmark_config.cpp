@@ -37,6 +37,10 @@ void check_timing(const BenchmarkOptions& options, const train::DistributionConf
   if (options.io_overhead && options.data.dir.empty()) {
     bad_input("--io-overhead has no effect on synthetic images: give a data set with --data-dir");
   }
+  if (distribution.is_elastic() && (options.baseline || options.io_overhead)) {
+    bad_input("--elastic and {} cannot be used together: it compares speeds of all workers",
+              options.baseline ? "--baseline" : "--io-overhead");
+  }
 }
 
 }  // namespace
