@@ -27,7 +27,7 @@ class Elastic : public ::testing::Test {
   void SetUp() override {
     if (!comm::has_transport("gRPC")) GTEST_SKIP() << "this build has no gRPC";
     ASSERT_EQ(
-        run_trireme({"data", "make", "--out", data_, "--samples", "3000", "--validation-samples", "90"}).exit_code, 0);
+        run_trireme({"data", "make", "--out", data_, "--samples", "1500", "--validation-samples", "90"}).exit_code, 0);
   }
 
   // Steps are short; there are enough of them for the test to kill somebody in the middle. Options given take the place

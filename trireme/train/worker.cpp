@@ -148,10 +148,11 @@ Worker::Worker(StepConfig& config, const ProcessGroup& group, Options options)
   if (config_.on_gpu()) measure_gpu_peak();
   if (options_.recorder != nullptr) name_spans(*options_.recorder);
   if (input_ && step_->needs_batches()) {
-    input_->start(config_, {.processors = config_.options.bind ? processors : std::vector<int>(),
-                            .recorder = options_.recorder,
-                            .needs_images = step_->needs_images()},
-                   samples_);
+    input_->start(config_,
+                  {.processors = config_.options.bind ? processors : std::vector<int>(),
+                   .recorder = options_.recorder,
+                   .needs_images = step_->needs_images()},
+                  samples_);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "trireme/base/error.hpp"
@@ -55,7 +56,7 @@ TEST(BenchmarkConfig, PiecewiseScheduleGivesTheFirstRate) {
   EXPECT_FALSE(config.learning_rate_chosen);
   EXPECT_DOUBLE_EQ(config.schedule.at(0), 0.2);
   EXPECT_EQ(config.schedule.steps_per_epoch, 1'281'167 / 32.0);
-  const auto third_epoch = static_cast<std::int64_t>(3 * config.schedule.steps_per_epoch);  // ends within this step
+  const double third_epoch = std::floor(3 * config.schedule.steps_per_epoch);  // ends within this step
   EXPECT_DOUBLE_EQ(config.schedule.at(third_epoch), 0.2);
   EXPECT_DOUBLE_EQ(config.schedule.at(third_epoch + 1), 0.02);
 }
