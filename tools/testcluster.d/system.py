@@ -89,15 +89,19 @@ class CpuGroup:
             out.write(str(value))
 
     def remove(self):
-        """Of processes that still run, the group above takes over."""
-        if not os.path.isdir(self.folder):
-            return
+        """Of processes that still run, the group above takes over; some may be about to end."""
+        if os.path.isdir(self.folder):
+            wait_until(self.is_removed, 10, f"the end of the processes in {self.folder}")
+
+    def is_removed(self):
         with open(f"{self.folder}/cgroup.procs") as file:
             left = file.read().split()
         for process in left:
             with contextlib.suppress(ProcessLookupError), open(f"{os.path.dirname(self.folder)}/cgroup.procs", "w") as out:
                 out.write(process)
-        os.rmdir(self.folder)
+        with contextlib.suppress(OSError):
+            os.rmdir(self.folder)
+        return not os.path.isdir(self.folder)
 
 
 def check_machine(slurm):
