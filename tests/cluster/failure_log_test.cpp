@@ -77,6 +77,7 @@ TEST(Survival, NotWithFewerThanTheLeast) {
   EXPECT_TRUE(survives(job, {failure(Cause::killed, 1), failure(Cause::killed, 3)}, {}));
   EXPECT_FALSE(survives(job, {failure(Cause::killed, 1)}, {2, 3}));
   EXPECT_EQ(workers_left(job, {failure(Cause::killed, 1)}, {2, 3}), 1);
+  EXPECT_FALSE(survives(job, {failure(Cause::error, 1)}, {})) << "it may come from the data";
 }
 
 TEST(Survival, WhoKeepsTheResultsIsNeverLost) {

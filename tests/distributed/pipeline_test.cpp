@@ -221,7 +221,8 @@ TEST_F(PipelineWorkers, ThreeForTheFirstStageGiveTheBitsOfOneProcess) {
 }
 
 // Batch norm's running statistics take all micro-batches in order, although each worker of a stage sees only some. The
-// workers' shares and gradients are summed in another order: a few steps differ by rounding, 3e-6 here.
+// workers' shares and gradients are summed in another order: after some steps they differ by 3e-6, or 5e-5 with the
+// sanitizers' kernels; without this rule by 0.2.
 TEST_F(PipelineWorkers, WithReplicasHaveTheRunningStatisticsOfOneProcess) {
   const train::SafetensorsFile one(alone("one", 6, {"--model", "resnet20"}));
   for (const char* parallel : {"hybrid:3-1", "hybrid:1-3"}) {
@@ -234,7 +235,7 @@ TEST_F(PipelineWorkers, WithReplicasHaveTheRunningStatisticsOfOneProcess) {
       ++statistics;
       const HostTensor expected = one.read(name), actual = hybrid.read(name);
       for (std::size_t i = 0; i < expected.f32().size(); ++i)
-        ASSERT_NEAR(actual.f32()[i], expected.f32()[i], 1e-4 * std::abs(expected.f32()[i]) + 1e-5)
+        ASSERT_NEAR(actual.f32()[i], expected.f32()[i], 1e-3 * std::abs(expected.f32()[i]) + 1e-4)
             << parallel << " " << name;
     }
     EXPECT_GT(statistics, 30);

@@ -17,14 +17,16 @@ std::string shortened(const std::string& text) {
 
 bool is_worker(const JobDescription& job, int task) { return task >= 0 && job.tasks.at(task).role == kWorkerRole; }
 
+}  // namespace
+
 bool is_survivable(const JobDescription& job, const Failure& failure) {
+  // An error may come from the data or the network: it would end the others, too, one by one.
+  if (job.least_workers > 0 && failure.cause == Cause::error) return false;
   // Bad input of one task is bad for all, and a machine that lacks something always did.
   const bool is_misuse = failure.cause == Cause::error && error_kind(failure.exit_code) != ErrorKind::failed;
   if (job.needs_first_worker && failure.task == 0) return false;
   return is_worker(job, failure.task) && failure.cause != Cause::not_started && !is_misuse;
 }
-
-}  // namespace
 
 void FailureLog::add(Failure failure) {
   const bool known = std::ranges::any_of(

@@ -42,6 +42,8 @@ class FailureLog {
   std::size_t first_ = 0;
 };
 
+// Whether the others could do without the task that failed, and the reason is its own.
+bool is_survivable(const JobDescription& job, const Failure& failure);
 int workers_left(const JobDescription& job, const std::vector<Failure>& failures, const std::vector<int>& lost);
 // Whether the job continues: only dispensable workers have failed, for no shared reason, and enough workers remain.
 bool survives(const JobDescription& job, const std::vector<Failure>& failures, const std::vector<int>& lost);

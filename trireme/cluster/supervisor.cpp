@@ -435,7 +435,7 @@ void Supervisor::begin_ending() {
       text += fmt::format("; {} is stopped ({})", tasks_.full_name(task), signal_text(tasks_[task].stopped_by));
     }
   }
-  if (job_.least_workers > 0) {
+  if (job_.least_workers > 0 && is_survivable(job_, failures_.first())) {
     const int left = workers_left(job_, failures_.all(), tasks_.lost());
     if (!tasks_.all_train()) {
       text += "; a loss before all workers have begun their first step ends the job";

@@ -149,6 +149,7 @@ std::unique_ptr<Communicator> Communicator::make_member_group(const std::vector<
   group->last_context_ = last_context_;
   group->timeout_ = timeout_;
   group->context_ = context_;
+  group->judge_ = judge_;
   group->is_of_epoch_ = is_of_epoch_;
   if (is_of_epoch_) group->interrupted_ = interrupted_;
   return group;

@@ -47,6 +47,10 @@ void PeerWatch::work() noexcept {
       if (ends_) {
         if (std::ranges::all_of(peers_, &Peer::is_over)) return;
         communicator_->check_peers();
+        const auto is_silent = [this](const Peer& peer) {
+          return !peer.is_over && last_look_ - peer.heard_at > timeout_;
+        };
+        if (std::ranges::any_of(peers_, is_silent)) return communicator_->abandon();
       }
       wake_.wait_for(lock, ends_ ? 1ms : period_, [this, ended = ends_] { return ends_ != ended; });
     }
@@ -75,6 +79,7 @@ void PeerWatch::exchange(int rank, Peer& peer) {
   if (peer.receive.slot < 0) peer.receive = receive();
   while (!peer.heard.ends && communicator_->done(peer.receive)) {
     const bool has_progress = peer.heard.progress != peer.progress;
+    peer.heard_at = last_look_;
     peer.progress = peer.heard.progress;
     if (has_progress) last_progress_ = last_look_;
     if (has_progress || peer.heard.waits) peer.news = last_look_;
@@ -93,7 +98,10 @@ void PeerWatch::excuse_pause() {
   const auto pause = now - std::exchange(last_look_, now);
   if (pause < 3 * period_) return;
   last_progress_ += pause;
-  for (Peer& peer : peers_) peer.news += pause;
+  for (Peer& peer : peers_) {
+    peer.news += pause;
+    peer.heard_at += pause;
+  }
 }
 
 std::string PeerWatch::culprit() {

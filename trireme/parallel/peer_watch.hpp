@@ -57,6 +57,7 @@ class PeerWatch {
     comm::Transfer send = {}, receive = {};
     std::uint32_t progress = 0;
     SteadyClock::time_point news = SteadyClock::now();  // when it last worked or waited, as far as it has said
+    SteadyClock::time_point heard_at = news;            // when it last said anything
     bool is_over = false;                               // has ended and knows that this one has, or is lost
   };
   void work() noexcept;

@@ -30,7 +30,7 @@ class Chooser {
   Chooser(const ParallelMeasurement& measurement, comm::Communicator& workers)
       : measurement_(measurement), config_(measurement.config), workers_(workers) {
     for (const HostMemory& host : measurement.hosts) {
-      if (host.free.bytes > 0) memory_ = std::min(memory_.value_or(host.of_each()), host.of_each());
+      if (host.is_known()) memory_ = std::min(memory_.value_or(host.of_each()), host.of_each());
     }
   }
 

@@ -177,13 +177,14 @@ std::vector<HostMemory> host_memories(comm::Communicator& workers, std::optional
     if (all[rank].host.bytes < node->second.free.bytes) node->second.free = all[rank].host;
   }
   const auto limit = [](HostMemory& host, double bytes, perf::FreeMemory::Limit reason) {
-    const bool is_known = host.free.bytes > 0;
-    if (is_known && bytes * host.workers() >= static_cast<double>(host.free.bytes)) return;
+    if (host.is_known() && bytes * host.workers() >= static_cast<double>(host.free.bytes)) return;
     host.free = {.bytes = static_cast<std::int64_t>(bytes) * host.workers(), .swap_bytes = 0, .limit = reason};
   };
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     HostMemory& host = by_node.at(workers.members()[rank].node);
-    limit(host, static_cast<double>(all[rank].process), perf::FreeMemory::Limit::process);
+    if (const std::int64_t left = all[rank].process; left < std::numeric_limits<std::int64_t>::max()) {
+      limit(host, static_cast<double>(left), perf::FreeMemory::Limit::process);
+    }
     if (per_worker) limit(host, *per_worker, perf::FreeMemory::Limit::user);
   }
   std::vector<HostMemory> hosts;
@@ -191,14 +192,15 @@ std::vector<HostMemory> host_memories(comm::Communicator& workers, std::optional
   return hosts;
 }
 
+bool HostMemory::is_known() const { return free.bytes > 0 || free.limit != perf::FreeMemory::Limit::machine; }
+
 bool HostMemory::is_shared() const {
   using Limit = perf::FreeMemory::Limit;
   return free.limit == Limit::machine || free.limit == Limit::group;
 }
 
 bool HostMemory::has_room_for(const std::vector<MemoryNeed>& needs, bool with_swap) const {
-  const bool is_unknown = free.bytes <= 0 && free.limit == perf::FreeMemory::Limit::machine;
-  if (is_unknown) return true;
+  if (!is_known()) return true;
   const auto most = needs.at(static_cast<std::size_t>(largest_rank(needs, *this))).total() * workers();
   const auto room = static_cast<double>(free.bytes + (with_swap ? free.swap_bytes : 0));
   return (is_shared() ? sum_of(needs, *this).total() : most) <= room;

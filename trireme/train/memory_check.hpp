@@ -46,9 +46,10 @@ struct HostMemory {
 
   int workers() const { return static_cast<int>(ranks.size()); }
   double of_each() const { return static_cast<double>(free.bytes) / workers(); }
+  bool is_known() const;  // the system says what there is
   // Otherwise each may have its part, and no more.
   bool is_shared() const;
-  // Whether workers with these needs, by rank, fit. All do if the system does not say what there is.
+  // Whether workers with these needs, by rank, fit. All do if it is not known.
   bool has_room_for(const std::vector<MemoryNeed>& needs, bool with_swap = false) const;
 };
 

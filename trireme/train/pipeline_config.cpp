@@ -112,9 +112,9 @@ PipelineConfig resolve_pipeline(const DistributionOptions& options, int workers)
     config.replicas = parse_hybrid(text, std::string_view(text).substr(kHybrid.size()));
   } else if (text.ends_with(".json")) {
     read_file(text, options, config);
-  } else if (text == "auto") {
-    return {.micro_batches = static_cast<int>(options.micro_batches.value_or(0)), .is_automatic = workers > 1};
-  } else if (text != "data") {
+  } else if (text == "auto" && workers > 1) {
+    return {.micro_batches = static_cast<int>(options.micro_batches.value_or(0)), .is_automatic = true};
+  } else if (text != "data" && text != "auto") {
     refuse(text, "unknown");
   }
   if (!config.is_used()) {

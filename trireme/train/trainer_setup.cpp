@@ -51,7 +51,11 @@ Trainer::Trainer(const TrainingConfig& config, const ProcessGroup& group, const 
     : config_(std::make_unique<TrainingConfig>(config)),
       first_samples_(std::make_unique<const SampleLedger>()),
       trace_(std::make_unique<StepTrace>(options.recorder)) {
-  if (group.workers.size() > 1) check_same_options(group.workers, to_json(*config_));
+  if (group.workers.size() > 1) {
+    Json same = to_json(*config_);
+    if (group.workers.protocol() == "local") same.erase("num_intra_threads");  // a replay's are those of each worker
+    check_same_options(group.workers, same);
+  }
   if (!config_->checkpoint_dir.empty()) open_checkpoint(group.workers);
   Worker::Options own{.on_tuning = options.on_tuning, .recorder = options.recorder};
   own.on_data = [this](const DataInput& input) { check_data(input); };

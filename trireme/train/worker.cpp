@@ -52,8 +52,7 @@ std::string share_processors(comm::Communicator& workers) {
     ++sharing;
     if (rank < workers.rank()) ++before;
   }
-  const bool are_threads =  // of one process, as in a replay
-      workers.size() > 1 && workers.members()[0].pid == workers.members()[workers.size() - 1].pid;
+  const bool are_threads = workers.protocol() == "local";  // as in a replay
   if (sharing == 1 || are_threads) return "";
   const perf::CoreDivision division = perf::divide_this_machine({.workers = sharing, .oversubscribe = true});
   if (division.shared) {
