@@ -309,7 +309,7 @@ TEST(ElasticExchangeOfMany, WhoIsBehindLearnsTheVote) {
       std::ignore = all_gather_value(*own->successor({0, 1}, 2), State{});
       return;
     }
-    auto* const teams = new PipeTeams(news.read.get(), 2);  // its thread goes on
+    static auto* const teams = new PipeTeams(news.read.get(), 2);  // its thread goes on
     ASSERT_NO_THROW({
       parallel::ElasticSync sync(everybody, *teams, {.all_reduce = tree, .timeout = 30s}, [] { return 5.0; });
       std::vector<GradientBucket> buckets(1);
