@@ -116,7 +116,7 @@ class Replica {
     std::vector<GradientBucket> buckets(3);
     for (GradientBucket& bucket : buckets) {
       for (const std::size_t size : {200'000UL, 17UL, 40'003UL}) {
-        memory_.push_back(std::vector<float>(size));
+        memory_.emplace_back(size);
         bucket.parts.emplace_back(memory_.back());
       }
     }
@@ -220,6 +220,7 @@ void supervise(const Scenario& run, std::vector<Pipe>& lives, std::vector<Pipe>&
   for (int rank = 0; rank < run.size; ++rank) open.insert(rank);
   while (!open.empty()) {
     std::vector<pollfd> polled;
+    polled.reserve(open.size());
     for (const int rank : open) polled.push_back({lives[rank].read.get(), POLLIN, 0});
     if (poll(polled.data(), polled.size(), 60'000) <= 0) return;
     const unsigned before = members;
@@ -266,6 +267,7 @@ std::vector<Outcome> train(const Scenario& run) {
   }
   supervise(run, lives, news);
   std::vector<Outcome> outcomes;
+  outcomes.reserve(run.size);
   for (int rank = 0; rank < run.size; ++rank) outcomes.push_back(processes.wait(rank));
   return outcomes;
 }

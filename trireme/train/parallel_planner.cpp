@@ -95,8 +95,7 @@ comm::Layout layout_of(const JobCosts& job, const Stage& stage) {
   const auto first = job.nodes.begin() + stage.first_rank;
   std::vector<int> nodes(first, first + stage.workers);
   std::ranges::sort(nodes);
-  const auto same = std::ranges::unique(nodes);
-  nodes.erase(same.begin(), same.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   return {.ranks = stage.workers,
           .nodes = static_cast<int>(std::ssize(nodes)),
           .most_ranks_per_node = most_per_node(job, stage)};
